@@ -1,0 +1,41 @@
+# The one way to do each thing. Needs Python 3.11 or later and nothing else; everything goes into .venv.
+#
+#   make demo          run the example project end to end (YES=1: approve every write)
+#   make test          set up and run all tests
+#   make check         lint, format check, types
+#   make torture       the long forms of the tests: races of 30 s, hundreds of kills
+#   make bench         speed and memory, side by side with a bare MCP server
+#   make setup         only set up; PYTHON=python3.12 chooses the interpreter
+
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: setup demo test check torture bench
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "llm-do-mcp needs Python 3.11 or later: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(RUN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(RUN)/python -m pip install --quiet --editable . --group dev
+	@touch $(STAMP)
+
+demo: $(STAMP)
+	@$(RUN)/llm-do demo $(if $(YES),--yes)
+
+test: $(STAMP)
+	$(RUN)/python -m pytest
+
+check: $(STAMP)
+	$(RUN)/ruff check .
+	$(RUN)/ruff format --check .
+	$(RUN)/mypy
+
+torture: $(STAMP)
+	$(RUN)/python -m pytest --torture -m torture
+
+bench: $(STAMP)
+	$(RUN)/python -m tests.bench

@@ -1,0 +1,52 @@
+"""`llm-do list`: the workers of a project and what it publishes."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+
+from llm_do_mcp.cli.exits import DONE
+from llm_do_mcp.errors import ProjectError
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(prog="llm-do list", description="List a project's workers and its published tools.")
+    made.add_argument(
+        "path", nargs="?", metavar="PATH", help="the project (default: LLM_DO_PROJECT, else the working directory)"
+    )
+    made.add_argument("--json", action="store_true", help="print JSON")
+    return made
+
+
+def main(given: list[str]) -> int:
+    """Entry point of `llm-do list`."""
+    from llm_do_mcp.cli.projects import load
+    from llm_do_mcp.serving.surface import publish
+    from llm_do_mcp.toolsets.workbench import Workbench
+
+    options = parser().parse_args(given)
+    project = load(options.path)
+    workers = []
+    for identifier in project.scan().workers:
+        with contextlib.suppress(ProjectError):  # a broken one is listed as that
+            workers.append(project.worker(identifier))
+    tools = publish(Workbench(project))
+    if options.json:
+        found = {
+            "workers": [{"id": worker.id, "description": worker.description} for worker in workers],
+            "tools": [{"name": tool.name, "calls": tool.subject} for tool in tools.values()],
+            "broken": [str(error) for error in project.broken],
+        }
+        print(json.dumps(found, indent=2, ensure_ascii=False))
+        return DONE
+    print(f"project {project.name}")
+    for worker in workers:
+        entry = "  (entry)" if worker.id == project.entry else ""
+        print(f"  worker {worker.id}{entry}  {worker.description}".rstrip())
+    for tool in tools.values():
+        print(f"  tool   {tool.name}  → {tool.subject or 'runs'}")
+    for error in project.broken:
+        print(f"  broken {error}")
+    return DONE

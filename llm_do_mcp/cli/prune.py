@@ -1,0 +1,77 @@
+"""`llm-do runs prune`: remove runs that have ended and are old."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from llm_do_mcp.cli.exits import DONE
+from llm_do_mcp.runtime.prune import DAY_S, OLDER_THAN_DAYS, Pruned, prune
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(
+        prog="llm-do runs prune",
+        description="Remove runs that have ended, with their attachments. A run that can go on is never removed.",
+    )
+    made.add_argument(
+        "--older-than",
+        metavar="DAYS",
+        type=_days,
+        help=f"those that ended so many days ago (default: {OLDER_THAN_DAYS:g}; with --keep alone: however new)",
+    )
+    made.add_argument("--keep", metavar="N", type=_count, help="the newest N ended runs stay, however old")
+    made.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+    made.add_argument(
+        "--project", metavar="DIR", help="the project (default: LLM_DO_PROJECT, else the working directory)"
+    )
+    made.add_argument("--state-dir", metavar="DIR", help="where runs are recorded (default: .llm-do/ in the project)")
+    made.add_argument("--json", action="store_true", help="print JSON")
+    return made
+
+
+def main(given: list[str]) -> int:
+    """Entry point of `llm-do runs prune`."""
+    from llm_do_mcp.cli.projects import load
+    from llm_do_mcp.runtime.lease import Lease
+    from llm_do_mcp.runtime.state import state_folder
+
+    options = parser().parse_args(given)
+    days = options.older_than
+    if days is None:
+        days = OLDER_THAN_DAYS if options.keep is None else 0.0
+    folder = state_folder(Path(load(options.project).root), options.state_dir)
+    path = folder / "runs.sqlite3"
+    pruned = Pruned((), 0, 0, False)
+    if path.exists():
+        lease = Lease(folder)
+        try:
+            pruned = prune(
+                path, lease.alive, older_than_s=days * DAY_S, keep=options.keep or 0, dry_run=options.dry_run
+            )
+        finally:
+            lease.release()
+    if options.json:
+        print(json.dumps({**vars(pruned), "dry_run": options.dry_run}, indent=2))
+        return DONE
+    what = "would be removed" if options.dry_run else "removed"
+    print(f"{len(pruned.runs)} runs and {pruned.blobs} attachments {what}, {pruned.freed:,} bytes freed")
+    if pruned.driven:
+        print("a run is being driven: attachments and the size of the file are left for the next time")
+    return DONE
+
+
+def _days(text: str) -> float:
+    days = float(text)
+    if not 0 <= days < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is no number of days")
+    return days
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 0:
+        raise argparse.ArgumentTypeError(f"{text} is less than none")
+    return count

@@ -1,0 +1,75 @@
+"""`llm-do-mcp PROJECT`: serve a project over MCP, on standard input and output."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import sys
+
+from llm_do_mcp.cli.exits import DONE, guarded
+from llm_do_mcp.serving.wire import guard_stdout
+
+EPILOG = """\
+PROJECT is a folder with main.worker, project.yaml or workers/; without it, LLM_DO_PROJECT or the working directory.
+It is meant to be started by an MCP client; README.md shows the configuration for Claude Desktop, VS Code and Cursor.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(
+        prog="llm-do-mcp",
+        description="Serve a folder of workers as MCP tools over stdio.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("project", nargs="?", metavar="PROJECT", help="the project's folder, or a single .worker file")
+    made.add_argument("--model", metavar="M", help="model of the entry worker, such as anthropic:claude-haiku-4-5")
+    made.add_argument("--state-dir", metavar="DIR", help="where runs are recorded (default: .llm-do/ in the project)")
+    made.add_argument(
+        "--call-within",
+        metavar="SECONDS",
+        type=float,
+        help="hand a call over to run_wait after this time (default: 48, below the clocks of known clients)",
+    )
+    made.add_argument("--version", action="store_true", help="print the version and exit")
+    return made
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Entry point of `llm-do-mcp`."""
+    options = parser().parse_args(argv)
+    if options.version:
+        from llm_do_mcp import __version__
+
+        print(__version__)
+        return DONE
+    guard_stdout()  # before anything of the project is looked at
+    code = guarded(lambda: _serve(options), "llm-do-mcp")
+    sys.stderr.flush()
+    # Not a plain return: a thread that is stuck in the kernel must not keep the process after the end of input.
+    os._exit(code)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    # What starting makes stays: looking through it for garbage, again and again, is a sixth of the time it takes.
+    gc.disable()
+    from llm_do_mcp.cli.projects import load
+    from llm_do_mcp.serving.server import CALL_WITHIN_S, ProjectServer
+
+    project = load(options.project)
+    server = ProjectServer(
+        project,
+        state_dir=options.state_dir,
+        model=options.model,
+        call_within=CALL_WITHIN_S if options.call_within is None else options.call_within,
+    )
+    gc.freeze()
+    gc.enable()
+    server.run("stdio")
+    return DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

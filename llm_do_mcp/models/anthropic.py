@@ -1,0 +1,152 @@
+"""`anthropic:<model>`: one turn through the Messages API, by the SDK's client.
+
+The SDK retries what is worth it (connections, 408, 409, 429, 5xx) before an answer begins; here one thing is
+added, that it never waits past our deadline. An answer that breaks off is asked for once more: a turn has no effects.
+
+The SDK is imported with the first turn, in a thread: it takes a second, in which a server must go on answering.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+
+from llm_do_mcp.models.capabilities import capabilities_of
+from llm_do_mcp.models.failures import NO_KEY, explained, shown_address, unavailable
+from llm_do_mcp.models.payload import stream_arguments
+from llm_do_mcp.models.stream import BrokenReply, read_reply
+from llm_do_mcp.models.turn import Reply, Request
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+
+LONGEST_TURN_S = 600.0
+"""How long a turn may take where nobody sets a deadline; the SDK's own timeout for one read."""
+
+_PUBLIC_ADDRESS = "https://api.anthropic.com"
+_UNUSED_KEY = "unused"  # local servers want none, the SDK insists on one
+
+_deadline: ContextVar[float] = ContextVar("deadline of the turn that is being asked")
+
+
+class AnthropicModel:
+    """A model behind the Messages API.
+
+    Args:
+        model: Its name there, `claude-haiku-4-5`.
+        base_url: Address of the server as the project gives it; None for the user's own (`ANTHROPIC_BASE_URL`,
+            else Anthropic's). The user's key is sent only to the user's own address: a project that somebody
+            downloaded must not be able to collect keys.
+        capabilities: The manifest's `model_capabilities`.
+        retries: How often the SDK repeats a request that was not answered.
+
+    Raises:
+        ModelError: A capability flag that does not exist.
+    """
+
+    calls_model = True
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        capabilities: Mapping[str, Mapping[str, bool]] | None = None,
+        retries: int = 2,
+    ) -> None:
+        self.name = f"anthropic:{model}"
+        self._model = model
+        self._base_url = base_url
+        self._can = capabilities_of(model, capabilities)
+        self._retries = retries
+        self._client: AsyncAnthropic | None = None
+        self._connecting = anyio.Lock()
+
+    async def reply(self, request: Request, *, deadline: float | None = None) -> Reply:
+        """See `Model.reply`."""
+        started = anyio.current_time()
+        until = started + LONGEST_TURN_S if deadline is None else deadline
+        with anyio.CancelScope(deadline=until):
+            client = await self._connect(request)
+            _deadline.set(until)
+            return await self._ask(client, request)
+        raise unavailable(
+            request, f"no answer within {max(until - started, 0):.3g} s", "try again, or raise limits.timeout_s"
+        )
+
+    async def aclose(self) -> None:
+        """See `Model.aclose`."""
+        if self._client is not None:
+            await self._client.close()
+
+    async def _ask(self, client: AsyncAnthropic, request: Request) -> Reply:
+        address = shown_address(str(client.base_url))
+        arguments = stream_arguments(request, self._model, self._can)
+        broken = BrokenReply()
+        for _ in range(2):
+            try:
+                async with client.messages.stream(**arguments) as stream:
+                    return await read_reply(stream)
+            except BrokenReply as error:
+                broken = error
+            except Exception as error:  # besides its own errors, the SDK raises what building a request trips over
+                raise explained(request, error, address, key_withheld=self._is_foreign()) from error
+        raise unavailable(
+            request,
+            f"the answer from {address} was unusable, twice: {broken}",
+            "try again, or check that it speaks the Messages API",
+        )
+
+    async def _connect(self, request: Request) -> AsyncAnthropic:
+        async with self._connecting:
+            if self._client is None:
+                try:
+                    self._client = await anyio.to_thread.run_sync(self._build_client)
+                except Exception as error:  # a profile that cannot be read, an address that is no URL
+                    to_do = "correct the ANTHROPIC_* variables, or base_url in project.yaml"
+                    raise unavailable(request, f"no connection can be set up: {error}", to_do) from error
+            if self._client is None:
+                raise unavailable(request, *NO_KEY)
+            return self._client
+
+    def _build_client(self) -> AsyncAnthropic | None:
+        """A client, or None where no key can be found. Blocks: the import alone takes about a second."""
+        from anthropic import AsyncAnthropic
+
+        options: dict[str, Any] = {"max_retries": self._retries, "middleware": [_no_wait_past_deadline]}
+        if self._is_foreign():
+            # Headers that the user's environment adds to every request may be credentials too.
+            lines = os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").split("\n")
+            blank = {line.partition(":")[0].strip(): "" for line in lines if ":" in line}
+            return AsyncAnthropic(base_url=self._base_url, api_key=_UNUSED_KEY, default_headers=blank, **options)
+        client = AsyncAnthropic(**options)
+        if client.api_key or client.auth_token or client.credentials:
+            return client
+        if os.environ.get("ANTHROPIC_BASE_URL"):
+            return AsyncAnthropic(api_key=_UNUSED_KEY, **options)
+        return None
+
+    def _is_foreign(self) -> bool:
+        """Whether the address is a project's and not the user's own."""
+        own = os.environ.get("ANTHROPIC_BASE_URL") or _PUBLIC_ADDRESS
+        return self._base_url is not None and self._base_url.rstrip("/") != own.rstrip("/")
+
+
+async def _no_wait_past_deadline(request: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
+    """SDK middleware: an answer "try again in an hour" fails now, if the turn's deadline is before that.
+
+    The SDK waits as long as `retry-after` says; `x-should-retry` is its own header to be told not to.
+    """
+    response = await call_next(request)
+    try:
+        wait = float(response.http_response.headers.get("retry-after", "0"))
+    except ValueError:  # the header's other form is a date, which the Messages API does not send
+        wait = 0.0
+    if anyio.current_time() + wait > _deadline.get():
+        response.http_response.headers["x-should-retry"] = "false"
+    return response

@@ -1,0 +1,68 @@
+"""Attachments: a file's bytes with a media type that was read from the bytes, not believed from the name.
+
+A model is sent PDF documents, images and text. Anything else would be refused by the API one turn later, or
+silently dropped by a local server, so it is refused here, where the caller can still choose another file.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Any
+
+from llm_do_mcp.errors import InvalidInput
+from llm_do_mcp.sandbox.text import NotText, decode
+
+PDF = "application/pdf"
+TEXT = "text/plain"
+IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+
+_SUFFIXES = {
+    PDF: (".pdf",),
+    "image/png": (".png",),
+    "image/jpeg": (".jpg", ".jpeg"),
+    "image/gif": (".gif",),
+    "image/webp": (".webp",),
+}
+_TAIL = 2048  # where a PDF says where its index is; readers allow some junk after it
+
+
+def attachment(name: str, data: bytes) -> dict[str, Any]:
+    """The content block of a file.
+
+    Args:
+        name: The name a person knows it by, `alias/path`.
+        data: The whole file.
+
+    Raises:
+        InvalidInput: Empty, of no kind that a model can be sent, not what its suffix says, or a PDF that is cut.
+    """
+    if not data:
+        raise InvalidInput(f"{name}: the file is empty; attach one with content")
+    media_type = _media_type(data)
+    if media_type is None:
+        raise InvalidInput(f"{name}: neither PDF, PNG, JPEG, GIF, WebP nor text; only these can be attached")
+    suffix = PurePosixPath(name).suffix.lower()
+    claimed = next((kind for kind, suffixes in _SUFFIXES.items() if suffix in suffixes), None)
+    if (claimed or (suffix and media_type in _SUFFIXES)) and claimed != media_type:
+        raise InvalidInput(f"{name}: named {suffix}, but its content is {media_type}; give it the right suffix")
+    if media_type == PDF and b"startxref" not in data[-_TAIL:]:
+        raise InvalidInput(f"{name}: the PDF is cut short or damaged (no startxref at its end); attach a whole one")
+    return {"type": "attachment", "name": name, "media_type": media_type, "data": data}
+
+
+def _media_type(data: bytes) -> str | None:
+    if b"%PDF-" in data[:1024]:
+        return PDF
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if data.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return "image/webp"
+    try:
+        decode(data, whole=True)
+    except NotText:
+        return None
+    return TEXT

@@ -1,0 +1,118 @@
+"""What went wrong with a model, in one line that names the worker, the model and what to do.
+
+The SDK's errors carry JSON bodies, documentation links and advice for programmers. A person who called a worker
+needs to know which of three things to change: the key, the model's name, or the patience.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from llm_do_mcp.errors import ModelError, ModelUnavailable
+
+if TYPE_CHECKING:
+    import anthropic
+
+    from llm_do_mcp.models.turn import Request
+
+NO_KEY = (
+    "no key for a model was found",
+    "set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL to a local server that speaks the Messages API, "
+    "or name a scripted:<file> model",
+)
+
+_LONGEST_MESSAGE = 300
+
+# The request itself is at fault: another model of a fallback chain would not help.
+_REQUESTS_FAULT = {400, 413, 422}
+
+_WHAT_TO_DO = {
+    400: "change what it names in the worker or its input",
+    401: "set ANTHROPIC_API_KEY to a valid key",
+    402: "check the account's credit",
+    403: "use a key that may use this model, or name another model",
+    404: "name a model that the server has: `model` in the worker or project.yaml, LLM_DO_MODEL or --model",
+    413: "send fewer or smaller attachments",
+    422: "change what it names in the worker or its input",
+    429: "try again later, call fewer workers at once, or name a second model after it",
+    529: "try again later, or name a second model after it",
+}
+_SERVERS_FAULT = "try again later, or name a second model after it"
+
+
+def failure(request: Request, what: str, to_do: str) -> ModelError:
+    """A request that no model can serve."""
+    return ModelError(_line(request, what, to_do))
+
+
+def unavailable(request: Request, what: str, to_do: str) -> ModelUnavailable:
+    """A model that did not serve a request which another one may serve."""
+    return ModelUnavailable(_line(request, what, to_do))
+
+
+def _line(request: Request, what: str, to_do: str) -> str:
+    return f"worker {request.worker}: model {request.model}: {_one_line(what)}; {to_do}"
+
+
+def _one_line(text: str) -> str:
+    """A stranger's text as part of a line of ours: no line breaks, no control characters, not too long."""
+    clean = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return clean if len(clean) <= _LONGEST_MESSAGE else clean[:_LONGEST_MESSAGE] + "…"
+
+
+def explained(request: Request, error: Exception, address: str, *, key_withheld: bool) -> ModelError:
+    """What the SDK raised, as an error of ours.
+
+    Args:
+        request: What was asked.
+        error: What was raised instead of an answer.
+        address: Of the server, as it may be shown.
+        key_withheld: The user's key was not sent, because the project chose the address.
+    """
+    import anthropic
+
+    if isinstance(error, anthropic.APIStatusError):
+        if error.status_code == 401 and key_withheld:
+            what = f"{address} wants a key, and yours is not sent to an address that a project names"
+            return unavailable(request, what, "set ANTHROPIC_BASE_URL to it")
+        return _of_status(request, error, address)
+    if isinstance(error, anthropic.APITimeoutError):
+        return unavailable(request, f"no answer from {address}", "try again later")
+    if isinstance(error, anthropic.APIConnectionError):
+        return _of_connection(request, error, address)
+    return failure(request, f"the request could not be sent: {error}", "change what it names")
+
+
+def _of_status(request: Request, error: anthropic.APIStatusError, address: str) -> ModelError:
+    """The server answered with an error status."""
+    status = error.status_code
+    # A body without the API's error object comes from something else that listens there: a proxy, a web server.
+    said = error.api_message if isinstance(error.api_message, str) else None
+    what = f"{status} {error.type or 'error'}: {said}" if said else f"{status}: no reason given"
+    if error.request_id:
+        what += f" (request {error.request_id})"
+    if said is None and status == 404:
+        to_do = f"check that a Messages API server listens at {address} (ANTHROPIC_BASE_URL)"
+    else:
+        to_do = _WHAT_TO_DO.get(status, _SERVERS_FAULT)
+    return (failure if status in _REQUESTS_FAULT else unavailable)(request, what, to_do)
+
+
+def _of_connection(request: Request, error: anthropic.APIConnectionError, address: str) -> ModelUnavailable:
+    """The server could not be reached, or hung up before it answered."""
+    cause: BaseException = error
+    while cause.__cause__ or cause.__context__:
+        cause = cause.__cause__ or cause.__context__ or cause
+    # The event loop's own words for a refused connection leave out the one that people know.
+    refused = isinstance(cause, ConnectionRefusedError)
+    reason = "connection refused" if refused else str(cause) or type(cause).__name__
+    return unavailable(
+        request, f"no connection to {address}: {reason}", "check the network and ANTHROPIC_BASE_URL, then try again"
+    )
+
+
+def shown_address(address: str) -> str:
+    """An address without the password and the query that some people keep in it."""
+    scheme, separator, rest = address.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}".rstrip("/")

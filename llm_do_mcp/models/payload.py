@@ -1,0 +1,111 @@
+"""A `Request` as the arguments of the SDK's `messages.stream`.
+
+The only place that knows how our attachments, schemas and tools look on the wire, and what is done where a model
+lacks a capability: a schema is said in words, an attachment that it would not see is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from llm_do_mcp.models.attachments import IMAGES, PDF
+from llm_do_mcp.models.capabilities import Capabilities
+from llm_do_mcp.models.failures import failure
+from llm_do_mcp.models.grammar import grammars
+from llm_do_mcp.models.turn import Request
+from llm_do_mcp.sandbox.text import decode
+
+
+def stream_arguments(request: Request, model: str, can: Capabilities) -> dict[str, Any]:
+    """The keyword arguments of `AsyncAnthropic.messages.stream`.
+
+    Args:
+        request: What is asked.
+        model: The model's name without the provider.
+        can: What the model can be sent.
+
+    Raises:
+        ModelError: An attachment that the model cannot be sent.
+    """
+    strict_schemas = [tool.input_schema if tool.strict and can.strict_tools else None for tool in request.tools]
+    output, strict = grammars(request.output_schema if can.structured_output else None, strict_schemas)
+    system = request.system
+    arguments: dict[str, Any] = {
+        "model": model,
+        "max_tokens": request.max_tokens,
+        "messages": _messages(request, can),
+    }
+    if output is not None:
+        arguments["output_config"] = {"format": {"type": "json_schema", "schema": output}}
+    elif request.output_schema is not None:
+        system = f"{system}\n\n{_schema_in_words(request.output_schema)}".lstrip()
+    if system:
+        arguments["system"] = system
+    if request.tools:
+        arguments["tools"] = [
+            {"name": tool.name, "description": tool.description, "input_schema": dict(tool.input_schema)}
+            if grammar is None
+            else {"name": tool.name, "description": tool.description, "input_schema": grammar, "strict": True}
+            for tool, grammar in zip(request.tools, strict, strict=True)
+        ]
+    if can.caching:
+        arguments["cache_control"] = {"type": "ephemeral"}
+    return arguments
+
+
+def _schema_in_words(schema: Mapping[str, Any]) -> str:
+    text = json.dumps(schema, ensure_ascii=False)
+    return f"Your final answer is one JSON value that fits this JSON Schema, with nothing before or after it:\n{text}"
+
+
+def _messages(request: Request, can: Capabilities) -> list[dict[str, Any]]:
+    """The conversation without what the API refuses: empty texts, and messages with nothing in them.
+
+    Models do end a turn with nothing to say. Neighbours that come to have the same role are one turn to the API.
+    """
+    messages = ({**message, "content": _blocks(message["content"], request, can)} for message in request.messages)
+    return [message for message in messages if message["content"]]
+
+
+def _blocks(content: Any, request: Request, can: Capabilities) -> Any:
+    if isinstance(content, str):
+        return content
+    return [_block(block, request, can) for block in content if block["type"] != "text" or block["text"]]
+
+
+def _block(block: Mapping[str, Any], request: Request, can: Capabilities) -> dict[str, Any]:
+    if block["type"] == "attachment":
+        return _attachment(block["name"], block["media_type"], block["data"], request, can)
+    if block["type"] == "tool_result" and "content" in block:
+        return {**block, "content": _blocks(block["content"], request, can)}
+    return dict(block)
+
+
+def _attachment(name: str, media_type: str, data: bytes, request: Request, can: Capabilities) -> dict[str, Any]:
+    if media_type.startswith("text/"):
+        # As text, not as a document: every server takes it, and none drops it.
+        return {"type": "text", "text": f"Attachment {name}:\n\n{decode(data, whole=True)}"}
+    if media_type == PDF:
+        if not can.documents:
+            raise _not_taken(request, name, "documents")
+        return {"type": "document", "title": name, "source": _base64(media_type, data)}
+    if media_type in IMAGES:
+        if not can.images:
+            raise _not_taken(request, name, "images")
+        return {"type": "image", "source": _base64(media_type, data)}
+    raise failure(request, f"attachment {name} is {media_type}", "attach PDF, PNG, JPEG, GIF, WebP or text")
+
+
+def _not_taken(request: Request, name: str, capability: str) -> Exception:
+    return failure(
+        request,
+        f"attachment {name} was not sent: this model is not known to take {capability}",
+        f"attach text, name another model, or set {capability}: true for it under model_capabilities in project.yaml",
+    )
+
+
+def _base64(media_type: str, data: bytes) -> dict[str, str]:
+    return {"type": "base64", "media_type": media_type, "data": base64.b64encode(data).decode("ascii")}

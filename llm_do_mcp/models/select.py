@@ -1,0 +1,47 @@
+"""From a model's name to the model: `anthropic:<model>`, `scripted:<file>`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from llm_do_mcp.errors import ModelError
+
+if TYPE_CHECKING:
+    from llm_do_mcp.models.turn import Model
+    from llm_do_mcp.toolhost.client import ToolHost
+
+
+def open_model(
+    name: str,
+    *,
+    project_root: str,
+    toolhost: ToolHost,
+    base_url: str | None = None,
+    capabilities: Mapping[str, Mapping[str, bool]] | None = None,
+) -> Model:
+    """Open a model. Nothing is imported, read or connected before its first turn.
+
+    Args:
+        name: `anthropic:<model>` or `scripted:<file>`, the file relative to the project.
+        project_root: The project's folder.
+        toolhost: Where a script's Python runs.
+        base_url: The manifest's `base_url`: a server that speaks the Messages API.
+        capabilities: The manifest's `model_capabilities`.
+
+    Raises:
+        ModelError: A name of another form.
+    """
+    provider, _, rest = name.partition(":")
+    if provider == "anthropic" and rest:
+        from llm_do_mcp.models.anthropic import AnthropicModel
+
+        return AnthropicModel(rest, base_url=base_url, capabilities=capabilities)
+    if provider == "scripted" and rest:
+        from llm_do_mcp.models.scripted import ScriptedModel
+
+        return ScriptedModel(rest, project_root=project_root, toolhost=toolhost)
+    raise ModelError(
+        f"model {name!r} cannot be opened; allowed: anthropic:<model>, such as anthropic:claude-haiku-4-5, "
+        "or scripted:<file>"
+    )

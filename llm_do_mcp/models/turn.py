@@ -1,0 +1,135 @@
+"""What goes into one turn of a model and what comes out: plain data, in the shapes of the Messages API.
+
+Everything that answers (`anthropic.py`, `scripted.py`) implements `Model`, so the worker loop, the journal and a
+replay never know which one it was. Content blocks stay the dicts that came off the wire: thinking blocks carry
+signatures and must be sent back exactly as they were.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+Block = Mapping[str, Any]
+"""A content block of the Messages API, or an attachment (see `attachments.py`)."""
+
+
+@dataclass(frozen=True)
+class ToolSpec:
+    """A tool as a model is told of it.
+
+    Args:
+        name: What the model calls it: `^[a-zA-Z0-9_-]{1,64}$`.
+        description: What it does, for the model.
+        input_schema: JSON Schema of the input; an object at the root.
+        strict: The model should be held to the schema, where it and the schema allow that.
+    """
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    strict: bool = False
+
+
+@dataclass(frozen=True)
+class Request:
+    """All that a model is asked in one turn.
+
+    Args:
+        worker: Id of the worker that asks; named in errors, and what a script is chosen by.
+        model: The model's full name, `anthropic:claude-haiku-4-5`.
+        system: The worker's rendered instructions.
+        messages: The conversation so far: `{"role": ..., "content": [blocks]}`. A block may be an attachment,
+            `{"type": "attachment", "name", "media_type", "data": bytes}`, as `attachments.attachment` makes it.
+        tools: What the model may call.
+        output_schema: JSON Schema that the final text has to fit, or None where it is free text.
+        max_tokens: The most tokens the reply may have.
+        turn: Which turn of the worker's conversation this is, counted from 0.
+    """
+
+    worker: str
+    model: str
+    system: str
+    messages: tuple[Mapping[str, Any], ...]
+    tools: tuple[ToolSpec, ...] = ()
+    output_schema: Mapping[str, Any] | None = None
+    max_tokens: int = 8192
+    turn: int = 0
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one turn. Cached input is counted apart: the whole input is the sum of the three input counts."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a model answered.
+
+    Args:
+        content: Blocks, in order, exactly as they must be sent back.
+        stop_reason: Why it stopped. Only after `tool_use` are the `tool_use` blocks complete; after `max_tokens`,
+            `refusal` or `model_context_window_exceeded` the last one may be cut, and none may be run.
+        usage: What the turn took.
+        model: Which model answered, by its own account.
+    """
+
+    content: tuple[Block, ...]
+    stop_reason: str
+    usage: Usage
+    model: str
+
+
+class Model(Protocol):
+    """Answers turns. One instance serves many workers at once.
+
+    Attributes:
+        name: The full name it was opened by.
+        calls_model: False where no model is called (a script, a replay); every place that shows a result says so.
+    """
+
+    name: str
+    calls_model: bool
+
+    async def reply(self, request: Request, *, deadline: float | None = None) -> Reply:
+        """Answer one turn. A turn has no effects, so it may be repeated inside; a cancelled one is hung up.
+
+        Args:
+            request: What is asked.
+            deadline: When the answer must be there, by `anyio.current_time()`, retries included.
+
+        Raises:
+            ModelUnavailable: It did not serve the request; another model may.
+            ModelError: The request cannot be served, by this or another model.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of connections."""
+        ...
+
+
+def request_json(request: Request) -> dict[str, Any]:
+    """The request as JSON, with the bytes of attachments in base64: what a script is given."""
+    return {
+        **asdict(request),
+        "messages": _jsonable(request.messages),
+        "tools": [asdict(tool) for tool in request.tools],
+    }
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, Mapping):
+        return {key: _jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(item) for item in value]
+    return value

@@ -1,0 +1,289 @@
+"""From a worker's file to the effective worker: defaults merged in, references resolved, schemas complete.
+
+All that is wrong with one worker is found in one go, each problem with its place in the worker's file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from llm_do_mcp.errors import InvalidFile, InvalidReference, ProjectError, WorkerNotFound
+from llm_do_mcp.project import roots, schema, toolmodules
+from llm_do_mcp.project.checked import quoted
+from llm_do_mcp.project.effective import Worker
+from llm_do_mcp.project.files import decode
+from llm_do_mcp.project.manifest import Manifest
+from llm_do_mcp.project.paths import join, parent, project_path
+from llm_do_mcp.project.protected import is_loadable
+from llm_do_mcp.project.references import as_glob
+from llm_do_mcp.project.resolve import Found, Level, resolve
+from llm_do_mcp.project.settings import (
+    AttachmentPolicy,
+    Delegation,
+    Limits,
+    SandboxSettings,
+    Toolsets,
+    merge,
+)
+from llm_do_mcp.project.worker import Template, WorkerSource, read_worker
+
+PROMPT_SUFFIXES = (".jinja2", ".j2", ".txt", ".md")
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What every worker of a project starts from.
+
+    Args:
+        root: The project's folder, absolute and without links.
+        manifest: The manifest.
+        tool_modules: The Python files that hold the project's tools.
+        protected: Patterns, relative to the project, of what no worker can write.
+        model: The model where neither worker nor manifest names one.
+    """
+
+    root: str
+    manifest: Manifest
+    tool_modules: tuple[str, ...]
+    protected: tuple[str, ...]
+    model: str | None
+
+
+def build(found: Found, levels: Sequence[Level], defaults: Defaults) -> Worker:
+    """Load one worker.
+
+    Args:
+        found: Its file.
+        levels: Where its references are looked up.
+        defaults: What it starts from.
+
+    Raises:
+        InvalidFile: With everything that is wrong in its file.
+        ProjectError: The file cannot be read at all.
+    """
+    return _Build(found, levels, defaults).worker()
+
+
+class _Build:
+    """One worker on its way from file to `Worker`; problems are collected, not raised one by one."""
+
+    def __init__(self, found: Found, levels: Sequence[Level], defaults: Defaults) -> None:
+        self.found, self.levels, self.defaults = found, levels, defaults
+        self.files = found.level.files
+        content = self.files.read_bytes(found.path)
+        self.hash = hashlib.sha256(content)
+        self.source: WorkerSource = read_worker(decode(content, found.path), found.path)
+        self.problems: list[ProjectError] = []
+
+    def worker(self) -> Worker:
+        keys, manifest = self.source.keys, self.defaults.manifest
+        toolsets = merge(manifest.toolsets, keys.toolsets, Toolsets())
+        sandbox = merge(manifest.sandbox, keys.sandbox, SandboxSettings())
+        self.problems += roots.problems(self.source.document, keys.sandbox, self.defaults.root, absolute=False)
+        own, imported = self._own_tool_modules(), self._imported_tool_modules()
+        model = keys.model or manifest.model or ((self.defaults.model,) if self.defaults.model else ())
+        lock_worker = self._lock_worker(toolsets.delegation)
+        instructions = self._instructions()  # before the hash is taken: a prompt file counts in it
+        worker = Worker(
+            id=self.found.id,
+            path=self.found.path,
+            instructions=instructions,
+            file_hash=self.hash.hexdigest(),
+            folder=self.found.folder,
+            description=keys.description or "",
+            model=model,
+            compatible_models=keys.compatible_models,
+            prompt=self.source.template("prompt") if keys.prompt is not None else None,
+            fragments=self._texts("fragments", keys.fragments),
+            system_fragments=self._texts("system_fragments", keys.system_fragments),
+            params=keys.params,
+            input_schema=self._schema("input_schema", "schema_in_ref"),
+            output_schema=self._schema("output_schema", "schema_object", "output_schema_ref"),
+            toolsets=toolsets,
+            tools=keys.tools,
+            allow_workers=self._allow_workers(toolsets.delegation, lock_worker),
+            lock_worker=lock_worker,
+            imports=self._imports(),
+            tool_rules=keys.tool_rules,
+            approvals=(*manifest.approvals, *keys.approvals),
+            roots=() if self.problems else roots.roots(sandbox.paths, self.defaults.root, self.defaults.protected),
+            network_enabled=sandbox.network_enabled is not False,
+            attachment_policy=merge(manifest.attachment_policy, keys.attachment_policy, AttachmentPolicy()),
+            server_side_tools=keys.server_side_tools,
+            limits=merge(manifest.limits, keys.limits, Limits()),
+            tool_modules=toolmodules.nearest_first(own, imported, self.defaults.tool_modules),
+            own_tool_modules=own,
+            imported_tool_modules=imported,
+            locked=keys.locked,
+        )
+        self._check(worker)
+        if self.problems:
+            raise InvalidFile(sorted(self.problems, key=lambda problem: (problem.line or 0, problem.column or 0)))
+        return worker
+
+    def _problem(self, message: str, *location: str | int) -> None:
+        self.problems.append(self.source.document.error(message, location))
+
+    @contextlib.contextmanager
+    def _pointing_at(self, *location: str | int) -> Iterator[None]:
+        """Errors that name no place of their own are about a value in the worker's file."""
+        try:
+            yield
+        except InvalidFile as error:
+            self.problems += error.problems
+        except ProjectError as error:
+            if error.path is None:
+                error = self.source.document.error(error.message, location)
+            self.problems.append(error)
+
+    def _check(self, worker: Worker) -> None:
+        keys = self.source.keys
+        if keys.name is not None and keys.name != worker.id:
+            self._problem(f"name {quoted(keys.name)} is not the id that the file's place gives, {worker.id!r}", "name")
+        for model in worker.model:
+            if not worker.accepts_model(model):
+                globs = ", ".join(worker.compatible_models or ())
+                location = ("model",) if keys.model else ("compatible_models",)
+                self._problem(f"model {quoted(model)} is not among the compatible_models: {globs}", *location)
+        properties = (worker.input_schema or {}).get("properties", {})
+        if "input" in properties:
+            key = "schema_in_ref" if keys.input_schema is None else "input_schema"
+            self._problem("a property called 'input' would hide the template variable 'input'; rename it", key)
+        for name in worker.params:
+            if name in properties:
+                self._problem(f"parameter {name!r} is also a property of the input schema; rename one", "params", name)
+
+    def _instructions(self) -> Template:
+        keys = self.source.keys
+        if keys.instructions is not None:
+            return self.source.template("instructions")
+        if keys.system is not None:
+            return self.source.template("system")
+        if self.source.body is not None and self.source.body.text.strip():
+            return self.source.body
+        stem = join(self.defaults.manifest.prompts.root, self.found.id)
+        prompts = [path for suffix in PROMPT_SUFFIXES if self.files.kind(path := stem + suffix) == "file"]
+        if len(prompts) > 1:
+            self._problem(f"more than one prompt file: {', '.join(prompts)}; keep one")
+        if prompts:
+            content = self.files.read_bytes(prompts[0])
+            self.hash.update(content)
+            return Template(decode(content, prompts[0]), prompts[0])
+        if keys.prompt is None:
+            where = "under 'instructions'" if self.source.body is None else "below the front matter"
+            self._problem(f"no instructions; write them {where} or in {stem}.md")
+        return Template("", self.found.path)
+
+    def _texts(self, key: str, texts: tuple[str, ...]) -> tuple[Template, ...]:
+        if isinstance(self.source.document.data.get(key), str):
+            return (self.source.template(key),)
+        return tuple(self.source.template(key, index) for index in range(len(texts)))
+
+    def _schema(self, *keys: str) -> Mapping[str, Any] | None:
+        """The schema that one of several keys gives: inline, or a reference where the key ends in `_ref`."""
+        data = self.source.document.data
+        key = next((key for key in keys if data.get(key) is not None), None)
+        if key is None:
+            return None
+        with self._pointing_at(key):
+            if key.endswith("_ref"):
+                return self._schema_file(data[key])
+            return self._inline_schema(key, data[key])
+        return None
+
+    def _inline_schema(self, key: str, given: schema.Schema) -> schema.Schema | None:
+        wrong = list(schema.problems(given))
+        for problem in wrong:
+            self._problem(f"{key}: {problem.message}", key, *problem.location)
+        if wrong:
+            return None
+        try:
+            return schema.published(schema.SelfContained(self._read_schema).inline(given, self.found.path))
+        except ValueError as error:
+            raise ProjectError(f"{key}: {error}") from None
+
+    def _schema_file(self, reference: str) -> schema.Schema:
+        """The schema in a file, looked for in the worker's folder and then in the project's root."""
+        if not reference.endswith(".json"):
+            message = f"{quoted(reference)}: classes as schemas are not supported yet; name a JSON Schema file"
+            raise InvalidReference(f"{message} such as schemas/report.json")
+        try:
+            path = project_path(reference)
+        except ValueError as error:
+            raise InvalidReference(str(error)) from None
+        places = list(dict.fromkeys(join(folder, path) for folder in (parent(self.found.path), "")))
+        existing = next((place for place in places if self.files.kind(place) == "file"), None)
+        if existing is None:
+            raise ProjectError(f"no schema file {quoted(reference)} (looked for {', '.join(places)})")
+        return schema.SelfContained(self._read_schema).file(existing)
+
+    def _is_loadable(self, path: str) -> bool:
+        return is_loadable(path, self.defaults.protected)
+
+    def _read_schema(self, path: str) -> bytes:
+        if not self._is_loadable(path):
+            message = "schemas are not loaded from here, where a worker may write; put the file into schemas/"
+            raise ProjectError(message, path=path)
+        return self.files.read_bytes(path)
+
+    def _own_tool_modules(self) -> tuple[str, ...]:
+        if self.found.folder is not None:
+            with self._pointing_at():
+                return toolmodules.of_folder(self.files, self.found.folder)
+            return ()
+        at_the_root = "/" not in self.found.path  # the project's root is the main worker's folder
+        return toolmodules.of_folder(self.files, "") if at_the_root else ()
+
+    def _imported_tool_modules(self) -> tuple[str, ...]:
+        good = []
+        for index, reference in enumerate(self.source.keys.imports.tools):
+            with self._pointing_at("imports", "tools", index):
+                if wrong := toolmodules.reference_problem(reference, self.files, self._is_loadable):
+                    self._problem(wrong, "imports", "tools", index)
+                else:
+                    good.append(project_path(reference))
+        return tuple(good)
+
+    def _imports(self) -> tuple[str, ...]:
+        ids = []
+        for index, reference in enumerate(self.source.keys.imports.workers):
+            with self._pointing_at("imports", "workers", index):
+                ids.append(resolve(reference, self.levels).id)
+        return tuple(ids)
+
+    def _allow_workers(self, delegation: Delegation | None, lock_worker: str | None) -> tuple[str, ...] | None:
+        allowed = self.source.keys.allow_workers
+        if allowed is None and delegation is None:
+            return None
+        ids: list[str] = []
+        for reference in allowed or ():
+            with self._pointing_at("allow_workers"):
+                ids.append(self._permitted(reference))
+        if delegation is not None:
+            for reference in (*(delegation.allow_workers or ()), *(delegation.allow_templates or ())):
+                with self._pointing_at("toolsets", "delegation", "allow_workers"):
+                    ids.append(self._permitted(reference))
+        if lock_worker is not None:
+            ids.append(lock_worker)
+        return tuple(dict.fromkeys(ids))
+
+    def _lock_worker(self, delegation: Delegation | None) -> str | None:
+        lock = delegation and (delegation.lock_worker or delegation.lock_template)
+        if not lock:
+            return None
+        with self._pointing_at("toolsets", "delegation"):
+            return resolve(lock, self.levels).id
+        return None
+
+    def _permitted(self, reference: str) -> str:
+        """An entry of an allow list as an id, or a glob on ids; one that means no worker is kept as it is."""
+        if (glob := as_glob(reference, self.found.level.section.root)) is not None:
+            return glob
+        try:
+            return resolve(reference, self.levels).id
+        except WorkerNotFound:
+            return self.found.level.parse(reference).id

@@ -1,0 +1,154 @@
+"""Data from a file, checked against a model: every problem with its place, in words that say what to write instead.
+
+Pydantic finds the problems; here each is turned into a `ProjectError` that points at the line and column, and an
+unknown key is answered with the nearest known one.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, ValidationError
+from pydantic_core import ErrorDetails
+
+from llm_do_mcp.errors import InvalidFile, ProjectError
+from llm_do_mcp.project.strictyaml import Document, KeyPath
+
+Text = Annotated[str, Strict()]
+Flag = Annotated[bool, Strict()]
+Count = Annotated[int, Strict(), Field(ge=1)]
+Texts = tuple[Text, ...]
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+TextOrTexts = Annotated[Texts, BeforeValidator(_listed)]
+"""A list of texts; a single text is a list of one."""
+
+
+class Checked(BaseModel):
+    """Base of everything that is read from a file: frozen, and without a key that is not known."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
+
+
+Model = TypeVar("Model", bound=Checked)
+
+
+def check(model: type[Model], document: Document) -> Model:
+    """The document as an instance of the model.
+
+    Raises:
+        InvalidFile: With every problem, in the order of the file.
+    """
+    try:
+        return model.model_validate(document.data)
+    except ValidationError as error:
+        problems = [_problem(model, document, details) for details in error.errors(include_url=False)]
+        raise InvalidFile(sorted(problems, key=lambda p: (p.line or 0, p.column or 0))) from None
+
+
+def nearest(word: str, known: typing.Iterable[str]) -> str:
+    """A hint that names the nearest of some words, or all of them."""
+    from difflib import get_close_matches
+
+    names = sorted(known)
+    if close := get_close_matches(word, names, 1):
+        return f"did you mean {close[0]!r}?"
+    return f"known: {', '.join(names)}" if names else "none are known here"
+
+
+def quoted(value: object, most: int = 80) -> str:
+    """A value as it can be shown in a one-line message: escaped, and cut."""
+    text = value if isinstance(value, str) else str(value)
+    return repr(text if len(text) <= most else text[:most] + "…")
+
+
+def _problem(model: type[Checked], document: Document, details: ErrorDetails) -> ProjectError:
+    location: KeyPath = tuple(part for part in details["loc"] if part != "[key]")
+    key = str(location[-1]) if location else ""
+    if details["type"] == "extra_forbidden":
+        message = f"unknown key {quoted(key)}; {_unknown(model, location)}"
+        return document.error(message, location, of_key=True)
+    if details["type"] == "missing":
+        return document.error(f"key {quoted(key)} is missing", location[:-1])
+    subject = f"{'.'.join(map(str, location))}: " if location else ""
+    return document.error(subject + _message(details), location)
+
+
+def _message(details: ErrorDetails) -> str:
+    kind, value, context = details["type"], details["input"], details.get("ctx", {})
+    match kind:
+        case "string_type" if isinstance(value, bool | int | float):
+            return "must be text; put it in quotes"
+        case "string_type":
+            return f"must be text, not {_kind(value)}"
+        case "bool_type":
+            return f"must be true or false, not {_kind(value)}"
+        case "int_type":
+            return f"must be a whole number, not {_kind(value)}"
+        case "float_type":
+            return f"must be a number, not {_kind(value)}"
+        case "tuple_type":
+            return f"must be a list, not {_kind(value)}"
+        case "dict_type" | "model_type" | "model_attributes_type":
+            return f"must be `key: value` lines, not {_kind(value)}"
+        case "literal_error":
+            return f"must be {context['expected']}, not {quoted(value)}"
+        case "value_error":
+            return str(context["error"])
+        case _:
+            return details["msg"][:1].lower() + details["msg"][1:]
+
+
+def _kind(value: object) -> str:
+    match value:
+        case None:
+            return "empty"
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return f"the number {value}"
+        case str():
+            return f"the text {quoted(value, 40)}"
+        case list():
+            return "a list"
+        case _:
+            return "`key: value` lines"
+
+
+def _unknown(model: type[Checked], location: KeyPath) -> str:
+    """What may be written instead of the unknown key at a location."""
+    key = str(location[-1])
+    found = _model_at(model, location[:-1])
+    if found is None:
+        return "remove it"
+    refusals: Mapping[str, str] = getattr(found, "REFUSED", {})
+    if key in refusals:
+        return refusals[key]
+    return nearest(key, (field.alias or name for name, field in found.model_fields.items()))
+
+
+def _model_at(model: type[Checked], location: KeyPath) -> type[Checked] | None:
+    """The model that is responsible for the mapping at a location."""
+    annotation: Any = model
+    for part in location:
+        if isinstance(annotation, type) and issubclass(annotation, Checked):
+            fields = {field.alias or name: field for name, field in annotation.model_fields.items()}
+            annotation = fields[str(part)].annotation if part in fields else None
+        else:
+            annotation = (typing.get_args(annotation) or (None,))[-1 if isinstance(part, str) else 0]
+        annotation = _unwrapped(annotation)
+    return annotation if isinstance(annotation, type) and issubclass(annotation, Checked) else None
+
+
+def _unwrapped(annotation: Any) -> Any:
+    """The annotation without `Annotated` and `None`."""
+    while typing.get_origin(annotation) in (Annotated, typing.Union, types.UnionType):
+        annotation = typing.get_args(annotation)[0]
+    return annotation

@@ -1,0 +1,151 @@
+"""The manifest, `project.yaml` or `llm-do.yaml`: what holds for the whole project. Both names mean the same file."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from llm_do_mcp.project.checked import Checked, Count, Flag, Text, TextOrTexts, Texts
+from llm_do_mcp.project.paths import ProjectPath
+from llm_do_mcp.project.settings import (
+    ApprovalRule,
+    AttachmentPolicy,
+    Limits,
+    SandboxSettings,
+    Toolsets,
+)
+from llm_do_mcp.sandbox import patterns
+
+MANIFEST_NAMES = ("project.yaml", "llm-do.yaml")
+FORMAT = 1
+"""The only format of the manifest there is; `version: 1` says so."""
+
+
+def _version(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value != FORMAT:
+            raise ValueError(f"format {value} is not known; known: {FORMAT} (a release is text: put it in quotes)")
+        return value
+    if not isinstance(value, str):
+        raise ValueError(f"must be the format {FORMAT}, or the project's release as text: put it in quotes")
+    return value
+
+
+def _glob(text: str) -> str:
+    patterns.parse(text)
+    return text
+
+
+Glob = Annotated[Text, AfterValidator(_glob)]
+"""A pattern over paths below a folder: `*`, `?`, `[…]` within a name, `**` for any number of folders."""
+
+
+class WorkersSection(Checked):
+    """Where workers lie, and which of them lists and globs show."""
+
+    root: ProjectPath = "workers"
+    include: tuple[Glob, ...] = ("**/*.worker", "**/*.yaml", "**/*.yml")
+    exclude: tuple[Glob, ...] = ()
+
+
+class PromptsSection(Checked):
+    """Where instructions lie that have a file of their own."""
+
+    root: ProjectPath = "prompts"
+
+
+class ToolsSection(Checked):
+    """The project's Python.
+
+    `roots` are folders whose `*.py` are tool modules, `modules` single ones. `env` names the environment variables
+    that the tool host gets; `python` is the interpreter it runs under.
+    """
+
+    roots: tuple[ProjectPath, ...] = ("toolsets",)
+    modules: Texts = ()
+    allow_module_imports: Flag = False
+    env: Texts = ()
+    python: Text | None = None
+
+
+class PublishSection(Checked):
+    """What is published beside the workers: `files` narrows the aliases, `te` switches the search on or off."""
+
+    files: Texts | None = None
+    te: Flag | None = None
+
+
+class Workspace(Checked):
+    """A folder that `te` searches instead of the sandbox."""
+
+    root: Text | None = None
+    respect_gitignore: Flag | None = None
+    allow_outside_root: Flag | None = None
+
+
+class Telemetry(Checked):
+    """Whether and where `te` keeps a log."""
+
+    enabled: Flag | None = None
+    path: Text | None = None
+
+
+class GrepSettings(Checked):
+    """Of `te grep`."""
+
+    preview_matches: Count | None = None
+    max_output_chars: Count | None = None
+    timeout_ms: Count | None = None
+
+
+class CatSettings(Checked):
+    """Of `te cat`."""
+
+    preview_lines: Count | None = None
+    max_output_chars: Count | None = None
+
+
+class ToolEnvelope(Checked):
+    """Settings of `te`; what is not set is left to te's defaults."""
+
+    enabled: Flag = True
+    workspace: Workspace = Workspace()
+    telemetry: Telemetry = Telemetry()
+    grep: GrepSettings = GrepSettings()
+    cat: CatSettings = CatSettings()
+    agent_budgets: dict[Text, Count] = Field(default_factory=dict)
+
+
+class Price(Checked):
+    """Of a model, per million tokens."""
+
+    input: Annotated[float, Field(strict=True, ge=0)]
+    output: Annotated[float, Field(strict=True, ge=0)]
+
+
+class Manifest(Checked):
+    """The keys of the manifest; without a file, all at their defaults."""
+
+    name: Text | None = None
+    version: Annotated[Any, AfterValidator(_version)] = None
+    description: Text | None = None
+    model: TextOrTexts = ()
+    base_url: Text | None = None
+    model_capabilities: dict[Text, dict[Text, Flag]] = Field(default_factory=dict)
+    entry: Text | None = None
+    exports: Texts | None = None
+    dependencies: Texts = ()
+    grants: dict[Text, Texts] = Field(default_factory=dict)
+    sandbox: SandboxSettings | None = None
+    toolsets: Toolsets | None = None
+    attachment_policy: AttachmentPolicy | None = None
+    limits: Limits | None = None
+    approvals: tuple[ApprovalRule, ...] = ()
+    workers: WorkersSection = WorkersSection()
+    prompts: PromptsSection = PromptsSection()
+    tools: ToolsSection = ToolsSection()
+    tool_envelope: ToolEnvelope = ToolEnvelope()
+    publish: PublishSection = PublishSection()
+    redact: Texts = ()
+    prices: dict[Text, Price] = Field(default_factory=dict)

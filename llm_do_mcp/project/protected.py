@@ -1,0 +1,29 @@
+"""What a worker may never write: whatever the loader would read. And the reverse: only that is ever loaded.
+
+A worker that can write into a folder of the project must not be able to change what it, or another worker, will be
+told or run next time. So these places cannot be written inside any writable root (`sandbox` enforces it), and the
+loader takes schemas and tool modules from nowhere else.
+"""
+
+from __future__ import annotations
+
+from llm_do_mcp.project.manifest import MANIFEST_NAMES, Manifest
+from llm_do_mcp.project.scan import IGNORE_FILE
+from llm_do_mcp.sandbox import patterns
+
+EVERYWHERE = ("**/*.worker", f"**/{IGNORE_FILE}", "**/lib.yaml", *(f"**/{name}" for name in MANIFEST_NAMES))
+FOLDERS = ("templates", "prompts", "schemas", "tools", "toolsets")
+AT_THE_ROOT = ("*.py", "*.json")
+"""`tools.py`, `schemas.py`, and schema files that lie in the project's root."""
+
+
+def protected_patterns(manifest: Manifest) -> tuple[str, ...]:
+    """The patterns, relative to the project, of what cannot be written."""
+    named = (manifest.workers.root, manifest.prompts.root, *manifest.tools.roots)
+    modules = (module for module in manifest.tools.modules if ":" not in module)
+    return tuple(dict.fromkeys((*EVERYWHERE, *FOLDERS, *AT_THE_ROOT, *named, *modules)))
+
+
+def is_loadable(path: str, protected: tuple[str, ...]) -> bool:
+    """Whether something may be loaded from a path of the project."""
+    return patterns.is_protected(protected, path.split("/"))

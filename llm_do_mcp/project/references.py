@@ -1,0 +1,138 @@
+"""References to workers, as text: which forms there are, which id each means, and where that id's file may lie.
+
+Nothing is opened here. The forms are an id (`reports/summarizer`), a path with or without suffix from the project's
+root (`workers/reports/summarizer`, `./workers/reports/summarizer.worker`) and `lib:id`. A path never leads out of the
+workers' folder: what lies in a data folder is not a worker because somebody names it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from llm_do_mcp.errors import InvalidReference
+from llm_do_mcp.project.checked import quoted
+from llm_do_mcp.project.paths import join
+
+MAIN = "main"
+MAIN_FILE = "main.worker"
+FOLDER_FILE = "worker.worker"
+"""The worker's file in the directory form."""
+SUFFIXES = (".worker", ".yaml", ".yml")
+
+FORMS = "write an id (reports/summarizer), ./workers/reports/summarizer.worker, or lib:id"
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\Z")
+_LIBRARY = re.compile(r"[a-z0-9_-]+\Z")
+_MAX_LENGTH = 200
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What a reference says.
+
+    Args:
+        text: As it was written.
+        id: The worker's id in its project or library.
+        library: The library's name, or None for the project that the reference is used in.
+        path: The worker's file, where the reference names one.
+    """
+
+    text: str
+    id: str
+    library: str | None = None
+    path: str | None = None
+
+
+def parse(text: str, workers_root: str, single: str | None = None) -> Reference:
+    """Read a reference.
+
+    Args:
+        text: The reference.
+        workers_root: The folder of the workers.
+        single: The file of a project that was opened for one worker's file outside that folder.
+
+    Raises:
+        InvalidReference: It is of no allowed form.
+    """
+    if not text or len(text) > _MAX_LENGTH or not text.isprintable():
+        raise _invalid(text, FORMS)
+    library, colon, rest = text.partition(":")
+    if colon:
+        if not _LIBRARY.match(library) or ":" in rest:
+            raise _invalid(text, "a library's worker is written lib:id, the library in a-z, 0-9, _ and -")
+        return Reference(text, parse(rest, workers_root).id, library)
+    path = text.removeprefix("./")
+    if ".." in path.split("/"):
+        raise _invalid(text, "'..' is not allowed; paths start at the project's root")
+    if path.startswith(("/", "~")):
+        raise _invalid(text, "absolute paths are not allowed; paths start at the project's root")
+    if path.endswith(SUFFIXES):
+        identifier = id_of(path, workers_root, single)
+        if identifier is None:
+            raise _invalid(text, f"workers lie in {workers_root}/, under names of letters, digits, _ and -")
+        return Reference(text, identifier, path=path)
+    identifier = path.removeprefix(f"{workers_root}/")
+    if not is_id(identifier):
+        raise _invalid(text, FORMS)
+    return Reference(text, identifier)
+
+
+def as_glob(text: str, workers_root: str) -> str | None:
+    """A glob on ids, however it is written (`re*`, `./workers/re*.worker`); None for what is no glob."""
+    if not any(character in text for character in "*?["):
+        return None
+    pattern = text.removeprefix("./").removeprefix(f"{workers_root}/")
+    return _stem(pattern) or pattern
+
+
+def is_id(text: str) -> bool:
+    """Whether a text can be a worker's id."""
+    return all(_NAME.match(part) for part in text.split("/"))
+
+
+def id_of(path: str, workers_root: str, single: str | None = None) -> str | None:
+    """The id of the worker in a file, or None where no worker can lie.
+
+    Args:
+        path: Relative to the project, in normal form.
+        workers_root, single: As for `parse`.
+    """
+    if path == MAIN_FILE:
+        return MAIN
+    stem = _stem(path)
+    if stem is None:
+        return None
+    if path != single:
+        if not stem.startswith(f"{workers_root}/"):
+            return None
+        stem = stem.removeprefix(f"{workers_root}/")
+        if path.endswith(f"/{FOLDER_FILE}") and "/" in stem:
+            stem = stem.rpartition("/")[0]
+    return stem if is_id(stem) else None
+
+
+def candidates(identifier: str, workers_root: str, single: str | None = None) -> tuple[str, ...]:
+    """The files that a worker may have, relative to its project or library."""
+    inside = join(workers_root, identifier)
+    files = [f"{inside}.worker", f"{inside}/{FOLDER_FILE}", f"{inside}.yaml", f"{inside}.yml"]
+    if identifier == MAIN:
+        files.insert(0, MAIN_FILE)
+    if single is not None and id_of(single, workers_root, single) == identifier and single not in files:
+        files.insert(0, single)
+    return tuple(files)
+
+
+def folder_of(path: str, workers_root: str) -> str | None:
+    """A worker's own folder, which only the directory form has."""
+    folder, _, name = path.rpartition("/")
+    return folder if name == FOLDER_FILE and folder.startswith(f"{workers_root}/") else None
+
+
+def _stem(path: str) -> str | None:
+    """A path without a worker's suffix, or None where it has none."""
+    return next((path.removesuffix(suffix) for suffix in SUFFIXES if path.endswith(suffix)), None)
+
+
+def _invalid(text: str, instead: str) -> InvalidReference:
+    return InvalidReference(f"{quoted(text)} is not a reference to a worker; {instead}")

@@ -1,0 +1,278 @@
+"""JSON Schemas: from a file or written in a worker, made self-contained and fit to be published.
+
+References between schema files are followed through the project's own files and what they name is taken in, so that
+a published schema needs nothing beside it. Its root is an object, as the protocol demands. Only the form is checked
+here, keyword by keyword, which needs no validator library when a project is loaded; values are checked by the runtime.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from llm_do_mcp.errors import ProjectError
+from llm_do_mcp.project.checked import quoted
+from llm_do_mcp.project.files import decode
+from llm_do_mcp.project.paths import join, parent, project_path
+from llm_do_mcp.project.strictyaml import MAX_DEPTH, KeyPath
+
+Schema = dict[str, Any]
+
+NAMED_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+LISTED_SCHEMAS = ("allOf", "anyOf", "oneOf", "prefixItems")
+SINGLE_SCHEMAS = (
+    "items",
+    "additionalProperties",
+    "not",
+    "if",
+    "then",
+    "else",
+    "contains",
+    "propertyNames",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+)
+TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
+_TEXTS = ("$ref", "$id", "$schema", "$anchor", "title", "description", "format", "pattern")
+_COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
+_NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+
+
+@dataclass(frozen=True)
+class SchemaProblem:
+    """Something in a schema that cannot be published, and where in it."""
+
+    message: str
+    location: KeyPath
+
+
+def parse_json(text: str, path: str) -> Any:
+    """JSON without the surprises: no doubled keys, no NaN, no endless nesting.
+
+    Raises:
+        ProjectError: With the place where it can be told.
+    """
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        mapping: dict[str, Any] = {}
+        for key, value in items:
+            if key in mapping:
+                raise ProjectError(f"key {quoted(key)} is given twice in one object", path=path)
+            mapping[key] = value
+        return mapping
+
+    def constant(name: str) -> Any:
+        raise ProjectError(f"{name} is not JSON", path=path)
+
+    try:
+        return json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
+    except json.JSONDecodeError as error:
+        message = error.msg[:1].lower() + error.msg[1:]
+        raise ProjectError(message, path=path, line=error.lineno, column=error.colno) from None
+    except (RecursionError, ValueError):
+        raise ProjectError("nested too deeply, or a number of too many digits", path=path) from None
+
+
+def published(schema: Schema) -> Schema:
+    """The schema with an object at its root, as the protocol demands.
+
+    Raises:
+        ValueError: It describes something else; says what to write instead.
+    """
+    seen: set[str] = set()
+    while isinstance(ref := schema.get("$ref"), str):
+        target = _at(schema, ref)
+        if not isinstance(target, dict) or ref in seen:
+            raise ValueError(f"the root's $ref {quoted(ref)} leads to no schema")
+        seen.add(ref)
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        if doubled := sorted(rest.keys() & target.keys() - {"title", "description"}):
+            raise ValueError(f"the root has a $ref and {doubled[0]!r} beside it; write the schema out")
+        schema = {**rest, **target}
+    if "type" not in schema and "properties" in schema:
+        schema = {"type": "object", **schema}
+    if schema.get("type") != "object":
+        found = quoted(schema["type"]) if "type" in schema else "something else"
+        raise ValueError(f"the root must have type 'object', not {found}; put the value into a property")
+    return schema
+
+
+def problems(schema: Any, location: KeyPath = ()) -> Iterator[SchemaProblem]:
+    """What is wrong with the form of a schema of draft 2020-12."""
+    if isinstance(schema, bool):
+        return
+    if not isinstance(schema, dict):
+        yield SchemaProblem("a schema is a mapping of keywords", location)
+        return
+    if len(location) > MAX_DEPTH:
+        yield SchemaProblem(f"nested deeper than {MAX_DEPTH}", location)
+        return
+    for keyword, value in schema.items():
+        here = (*location, keyword)
+        if complaint := _complaint(keyword, value):
+            yield SchemaProblem(f"{keyword}: {complaint}", here)
+    for below, place in _below(schema, location):
+        yield from problems(below, place)
+
+
+def _complaint(keyword: str, value: Any) -> str | None:
+    """What is wrong with the value of a keyword, schemas inside it aside."""
+    if keyword == "type":
+        types = value if isinstance(value, list) and value else [value]
+        wrong = next((entry for entry in types if entry not in TYPES), None)
+        return f"{quoted(wrong)} is no type; known: {', '.join(TYPES)}" if wrong is not None or not value else None
+    if keyword == "required":
+        good = isinstance(value, list) and all(isinstance(entry, str) for entry in value)
+        return None if good else "must be a list of property names"
+    if keyword == "enum":
+        return None if isinstance(value, list) and value else "must be a list of the allowed values"
+    if keyword in _TEXTS:
+        if not isinstance(value, str):
+            return "must be text"
+        return _pattern_complaint(value) if keyword == "pattern" else None
+    if keyword in _COUNTS:
+        good = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+        return None if good else "must be a whole number, 0 or more"
+    if keyword in _NUMBERS:
+        good = isinstance(value, int | float) and not isinstance(value, bool)
+        return None if good else "must be a number (draft 2020-12)"
+    if keyword in NAMED_SCHEMAS and not isinstance(value, dict):
+        return "must be a mapping of names to schemas"
+    if keyword in LISTED_SCHEMAS and not (isinstance(value, list) and value):
+        return "must be a list of schemas"
+    return None
+
+
+def _pattern_complaint(pattern: str) -> str | None:
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        return f"not a regular expression: {error}"
+    return None
+
+
+def _below(schema: Mapping[str, Any], location: KeyPath = ()) -> Iterator[tuple[Any, KeyPath]]:
+    """The schemas directly inside a schema. Values (`enum`, `default`, `const`) only look like schemas."""
+    for keyword in NAMED_SCHEMAS:
+        if isinstance(named := schema.get(keyword), dict):
+            yield from ((inner, (*location, keyword, name)) for name, inner in named.items())
+    for keyword in LISTED_SCHEMAS:
+        if isinstance(listed := schema.get(keyword), list):
+            yield from ((inner, (*location, keyword, index)) for index, inner in enumerate(listed))
+    for keyword in SINGLE_SCHEMAS:
+        if keyword in schema:
+            yield schema[keyword], (*location, keyword)
+
+
+def _at(schema: Mapping[str, Any], ref: str) -> Any:
+    """What a reference inside a document (`#/$defs/x`) leads to, or None."""
+    if not ref.startswith("#"):
+        return None
+    found: Any = schema
+    for part in filter(None, unquote(ref[1:]).split("/")):
+        key = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, list) and key.isdecimal() and int(key) < len(found):
+            found = found[int(key)]
+        else:
+            found = found.get(key) if isinstance(found, dict) else None
+    return found
+
+
+class SelfContained:
+    """Takes the files that a schema refers to into its `$defs`.
+
+    Args:
+        read: A file's bytes, by its path in the project; raises `ProjectError` where it may not be loaded.
+    """
+
+    def __init__(self, read: Callable[[str], bytes]) -> None:
+        self._read = read
+        self._taken_in: dict[str, str] = {}
+        self._definitions: Schema = {}
+        self._names: set[str] = set()
+
+    def file(self, path: str) -> Schema:
+        """The schema in a file, self-contained and published.
+
+        Raises:
+            ProjectError: What is wrong, in which file.
+        """
+        schema = self._load(path)
+        if not isinstance(schema, dict):
+            raise ProjectError("a schema is a mapping of keywords", path=path)
+        try:
+            return published(self.inline(schema, path))
+        except ValueError as error:
+            raise ProjectError(str(error), path=path) from None
+
+    def inline(self, schema: Schema, path: str) -> Schema:
+        """A schema that stands in a file, self-contained."""
+        self._taken_in[path] = ""
+        self._names = set(schema.get("$defs", ()))
+        whole: Schema = self._rewritten(schema, path, schema)
+        if self._definitions:
+            whole["$defs"] = {**whole.get("$defs", {}), **self._definitions}
+        return whole
+
+    def _load(self, path: str) -> Any:
+        schema = parse_json(decode(self._read(path), path), path)
+        for problem in problems(schema):
+            where = "/".join(map(str, problem.location)) or "the root"
+            raise ProjectError(f"{problem.message} (at {where})", path=path)
+        return schema
+
+    def _rewritten(self, schema: Any, path: str, document: Any) -> Any:
+        """A copy of a schema in which every reference leads to a place in the whole."""
+        if not isinstance(schema, dict):
+            return schema
+        copy = dict(schema)
+        copy.pop("$schema", None)  # what passes the form check means the same in 2020-12
+        copy.pop("$id", None)  # it would change what the references mean
+        for keyword in NAMED_SCHEMAS:
+            if isinstance(copy.get(keyword), dict):
+                copy[keyword] = {k: self._rewritten(inner, path, document) for k, inner in copy[keyword].items()}
+        for keyword in LISTED_SCHEMAS:
+            if isinstance(copy.get(keyword), list):
+                copy[keyword] = [self._rewritten(inner, path, document) for inner in copy[keyword]]
+        for keyword in SINGLE_SCHEMAS:
+            if keyword in copy:
+                copy[keyword] = self._rewritten(copy[keyword], path, document)
+        if "$ref" in copy:
+            copy["$ref"] = self._reference(copy["$ref"], path, document)
+        return copy
+
+    def _reference(self, ref: str, path: str, document: Any) -> str:
+        target, _, fragment = ref.partition("#")
+        if fragment and not fragment.startswith("/"):
+            raise ProjectError(f"$ref {quoted(ref)}: anchors are not supported; write #/$defs/name", path=path)
+        if not target:
+            if _at(document, f"#{fragment}") is None:
+                raise ProjectError(f"$ref {quoted(ref)} leads to no schema", path=path)
+            return f"#{self._taken_in[path]}{fragment}"
+        if ":" in target:
+            raise ProjectError(f"$ref {quoted(ref)}: only files of the project can be referred to", path=path)
+        try:
+            file = project_path(join(parent(path), unquote(target)))
+        except ValueError as error:
+            raise ProjectError(f"$ref {quoted(ref)}: {error}", path=path) from None
+        other = self._take_in(file)
+        if _at(other, f"#{fragment}") is None:
+            raise ProjectError(f"$ref {quoted(ref)} leads to no schema", path=path)
+        return f"#{self._taken_in[file]}{fragment}"
+
+    def _take_in(self, path: str) -> Any:
+        """Another file's schema, put under `$defs` once."""
+        schema = self._load(path)
+        if path not in self._taken_in:
+            name = re.sub(r"[^A-Za-z0-9_]+", "_", path.removesuffix(".json"))
+            while name in self._names:
+                name += "_"
+            self._names.add(name)
+            self._taken_in[path] = f"/$defs/{name}"
+            self._definitions[name] = {}
+            self._definitions[name] = self._rewritten(schema, path, schema)
+        return schema

@@ -1,0 +1,222 @@
+"""What both a worker and the manifest can set, and how the manifest's settings reach the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from llm_do_mcp.project.checked import Checked, Count, Flag, Model, Text, Texts, quoted
+from llm_do_mcp.project.names import slug
+from llm_do_mcp.sandbox.root import Mode
+
+
+def _suffix(text: str) -> str:
+    if not text.startswith(".") or "/" in text:
+        raise ValueError(f"{quoted(text)} is not a suffix; write it with its dot, such as '.md'")
+    return text.lower()
+
+
+def _empty(value: Any) -> Any:
+    """A key with nothing behind it asks for the defaults."""
+    return {} if value is None else value
+
+
+ATTACHMENTS = "attachments"
+"""The alias under which a worker finds the files that were attached to its call."""
+
+Suffixes = tuple[Annotated[Text, AfterValidator(_suffix)], ...]
+NotNegative = Annotated[int, Field(strict=True, ge=0)]
+
+
+class PathSettings(Checked):
+    """One alias of a sandbox. `ro:./input` is short for `{root: ./input, mode: ro}`."""
+
+    root: Text
+    mode: Mode = "ro"
+    suffixes: Suffixes | None = None
+    max_file_bytes: Count | None = None
+    read_approval: Flag = False
+    write_approval: Flag | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        mode, colon, root = value.partition(":")
+        if not colon or not root or mode not in get_args(Mode):
+            raise ValueError(f"{quoted(value)} is not of the form mode:folder, such as 'ro:./input' (ro, rw or out)")
+        return {"root": root, "mode": mode}
+
+
+def _slugged(paths: dict[str, PathSettings]) -> dict[str, PathSettings]:
+    slugged: dict[str, PathSettings] = {}
+    for alias, settings in paths.items():
+        name = slug(alias)
+        if not name:
+            raise ValueError(f"alias {quoted(alias)} has no letter or digit")
+        if name == ATTACHMENTS:
+            raise ValueError(f"alias {name!r} is where a worker finds its attachments; choose another")
+        if name in slugged:
+            raise ValueError(f"more than one alias is {name!r} in tool names; the last is {quoted(alias)}")
+        slugged[name] = settings
+    return slugged
+
+
+class SandboxSettings(Checked):
+    """The folders that a worker can reach, by alias (as a slug), and whether it may reach the network."""
+
+    paths: Annotated[dict[Text, PathSettings], AfterValidator(_slugged)] = Field(default_factory=dict)
+    network_enabled: Flag | None = None
+
+
+class AttachmentPolicy(Checked):
+    """Which files may be attached to a call; an empty list of allowed suffixes allows every suffix."""
+
+    allowed_suffixes: Suffixes = ()
+    denied_suffixes: Suffixes = ()
+    max_attachments: NotNegative = 4
+    max_total_bytes: NotNegative = 10_000_000
+
+
+class Limits(Checked):
+    """Limits of a run and all below it; what is not set is left to the runtime's defaults."""
+
+    timeout_s: Annotated[float, Field(strict=True, gt=0)] | None = None
+    max_turns: Count | None = None
+    max_tool_calls: Count | None = None
+    max_tokens: Count | None = None
+    max_cost: Annotated[float, Field(strict=True, gt=0)] | None = None
+    max_depth: Count | None = None
+
+
+class ApprovalRule(Checked):
+    """What a function may do without a person.
+
+    `function` is a canonical name or glob (`files.write`, `custom.*`); `subject` a glob on what the call is done to
+    (a path `alias/relative`, a worker, a command); `caller` restricts the rule to clients or workers.
+    """
+
+    function: Text
+    decision: Literal["allow", "ask", "deny"]
+    subject: Text | None = None
+    caller: Literal["client", "worker"] | None = None
+
+
+class ToolRule(Checked):
+    """What a worker's `tool_rules` say of one function."""
+
+    allowed: Flag = True
+    approval_required: Flag | None = None
+
+
+class PreApproval(Checked):
+    """What `_approval_config` says of one function of a toolset."""
+
+    pre_approved: Flag = False
+
+
+class Toolset(Checked):
+    """What every toolset can be given."""
+
+    approval_config: dict[Text, PreApproval] = Field(default_factory=dict, alias="_approval_config")
+
+
+class Delegation(Toolset):
+    """Calls of other workers. `allow_templates` and `lock_template` are the older names of the two keys."""
+
+    allow_workers: Texts | None = None
+    lock_worker: Text | None = None
+    allow_templates: Texts | None = None
+    lock_template: Text | None = None
+
+
+class ShellRule(Checked):
+    """What commands that match a pattern may do."""
+
+    pattern: Text
+    sandbox_paths: Texts = ()
+    allowed: Flag = True
+    approval_required: Flag = True
+
+
+class ShellDefault(Checked):
+    """What commands that match no pattern may do."""
+
+    allowed: Flag = True
+    approval_required: Flag = True
+
+
+class Shell(Toolset):
+    """Commands of the system."""
+
+    rules: tuple[ShellRule, ...] = ()
+    default: ShellDefault | None = None
+    cwd: Text | None = None
+
+
+EVERY_FUNCTION = "*"
+"""The name under which `custom: all` is kept."""
+
+
+def _custom(value: Any) -> Any:
+    """`all`, a list of names, and `_approval_config`, as what they are short for."""
+    match value:
+        case None:
+            return {}
+        case "all":
+            return {EVERY_FUNCTION: {}}
+        case list() if all(isinstance(name, str) for name in value):
+            return {name: {} for name in value}
+        case {"_approval_config": Mapping() as config, **functions}:
+            return {**functions, **{name: said for name, said in config.items() if not functions.get(name)}}
+        case Mapping():
+            return value
+        case _:
+            raise ValueError("must be 'all', a list of function names, or `function: settings` lines")
+
+
+class Toolsets(Checked):
+    """What a worker's model is given. A toolset that is not named is None.
+
+    `custom` maps the names of Python functions to what is said of each; `EVERY_FUNCTION` stands for all of them.
+    """
+
+    filesystem: Annotated[Toolset | None, BeforeValidator(_empty)] = None
+    delegation: Annotated[Delegation | None, BeforeValidator(_empty)] = None
+    shell: Annotated[Shell | None, BeforeValidator(_empty)] = None
+    te: Annotated[Toolset | None, BeforeValidator(_empty)] = None
+    custom: Annotated[dict[Text, Annotated[PreApproval, BeforeValidator(_empty)]] | None, BeforeValidator(_custom)] = (
+        None
+    )
+
+
+class ServerSideTool(Checked):
+    """A tool that the model's provider runs, such as its web search."""
+
+    tool_type: Text
+    max_uses: Count | None = None
+    allowed_domains: Texts | None = None
+    blocked_domains: Texts | None = None
+
+
+def merge(manifest: Model | None, worker: Model | None, empty: Model) -> Model:
+    """The worker's settings over the manifest's: mappings by key at every depth, scalars and lists replaced.
+
+    Only what a file really sets takes part, so that a default of the worker never hides what the manifest says.
+    """
+    merged: dict[str, Any] = {}
+    for settings in (manifest, worker):
+        if settings is not None:
+            _lay_over(merged, settings.model_dump(exclude_unset=True, by_alias=True))
+    return type(empty).model_validate(merged) if merged else empty
+
+
+def _lay_over(below: dict[str, Any], above: Mapping[str, Any]) -> None:
+    for key, value in above.items():
+        if isinstance(value, Mapping) and isinstance(below.get(key), dict):
+            _lay_over(below[key], value)
+        else:
+            below[key] = value

@@ -1,0 +1,90 @@
+"""Limits of a run and all below it, and the meters that hold a tree to them.
+
+Every worker's run has a meter; what it spends is charged to the meters above it as well, so a sub-worker's limits
+lie inside its parents' and no fan-out can spend more than the root allows. Limits are checked before a live step,
+never on replay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llm_do_mcp.errors import LimitReached, Refused
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Upper bounds of a run and all below it.
+
+    Args:
+        timeout_s: Seconds of work; waiting for a person does not count.
+        max_turns: Model turns.
+        max_tool_calls: Calls of functions.
+        max_tokens: Input and output tokens together.
+        max_depth: Workers below one another, the root included.
+    """
+
+    timeout_s: float = 3600
+    max_turns: int = 200
+    max_tool_calls: int = 1000
+    max_tokens: int = 5_000_000
+    max_depth: int = 5
+
+
+class Meter:
+    """What one run and all below it have spent.
+
+    Args:
+        worker: Whose run it is, for messages.
+        limits: What it may spend.
+        parent: The meter of the run that called it.
+    """
+
+    def __init__(self, worker: str, limits: Limits, parent: Meter | None = None) -> None:
+        self.worker, self.limits, self.parent = worker, limits, parent
+        self.depth: int = parent.depth + 1 if parent else 1
+        self.turns = self.tool_calls = self.tokens = 0
+
+    def charge(self, *, turns: int = 0, tool_calls: int = 0, tokens: int = 0) -> None:
+        """Count what was spent, here and above."""
+        meter: Meter | None = self
+        while meter is not None:
+            meter.turns += turns
+            meter.tool_calls += tool_calls
+            meter.tokens += tokens
+            meter = meter.parent
+
+    def check(self, *limits: str) -> None:
+        """Raise where one of the named limits, here or above, leaves no room for another live step.
+
+        Args:
+            limits: Of "max_turns", "max_tool_calls", "max_tokens".
+
+        Raises:
+            LimitReached: Names the limit and the worker that has it.
+        """
+        meter: Meter | None = self
+        while meter is not None:
+            spent = {"max_turns": meter.turns, "max_tool_calls": meter.tool_calls, "max_tokens": meter.tokens}
+            for limit in limits:
+                if spent[limit] >= getattr(meter.limits, limit):
+                    raise meter.reached(limit)
+            meter = meter.parent
+
+    def check_depth(self, callee: str, chain: tuple[str, ...]) -> None:
+        """Refuse the call of a worker that would be too deep; the caller may go on without it.
+
+        Raises:
+            Refused: With the limit, whose it is, and the chain of workers.
+        """
+        meter: Meter | None = self
+        while meter is not None:
+            if self.depth - meter.depth + 2 > meter.limits.max_depth:
+                limit = f"limit max_depth of {meter.limits.max_depth} of worker {meter.worker}"
+                raise Refused(f"worker {callee} was not called: {limit} ({' > '.join((*chain, callee))})")
+            meter = meter.parent
+
+    def reached(self, limit: str) -> LimitReached:
+        """The error for a limit of this meter that was met."""
+        most = getattr(self.limits, limit)
+        return LimitReached(f"worker {self.worker} stopped: its limit {limit} of {most:g} was reached", self)

@@ -1,0 +1,308 @@
+"""A run, as its body sees it: three verbs.
+
+- `step`: something happens (a model's turn, a tool), once, and is recorded;
+- `ask`: a person decides;
+- `child`: a sub-worker runs.
+
+That is the seam: an engine is whatever implements the three. A body is ordinary async code over them. After a
+crash, a restart or on another instance the body is simply run again: recorded verbs return what they returned, and
+the first unrecorded one goes live. For that a body must be deterministic between its verbs; time, randomness and
+everything from outside come in through a `step`.
+
+A step that must not run twice is recorded as *started* before it acts. Where a replay finds it started and not
+ended, the process died in between and the effect is *in doubt*: a person decides, it is never run again by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import hashlib
+import json
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from llm_do_mcp.errors import (
+    CallError,
+    FunctionFailed,
+    InDoubt,
+    LimitReached,
+    LlmDoError,
+    RunError,
+)
+from llm_do_mcp.runtime.definition import Definition
+from llm_do_mcp.runtime.function import JSON
+from llm_do_mcp.runtime.limits import Meter
+from llm_do_mcp.runtime.question import Answer, Question
+from llm_do_mcp.runtime.store import Event
+from llm_do_mcp.runtime.tree import Leave, Tree
+
+T = TypeVar("T")
+
+AskFor = Callable[[str], Question]
+"""Makes a question for the key it is given."""
+
+
+def digest_of(kind: str, arguments: JSON) -> str:
+    """SHA-256, hexadecimal, of what is done and with what."""
+    text = json.dumps([kind, arguments], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Run:
+    """One worker's run (or one client's call) in a tree.
+
+    Args:
+        tree: The whole run.
+        path: The place in the tree; "" for the root, else it ends in "/".
+        chain: The workers from the root to this one.
+        definition: What this run is.
+        parent: The run that called it.
+    """
+
+    def __init__(
+        self, tree: Tree, path: str, chain: tuple[str, ...], definition: Definition, parent: Run | None = None
+    ) -> None:
+        self.tree, self.path, self.chain, self.definition = tree, path, chain, definition
+        self.meter: Meter = Meter(definition.name, definition.limits, parent.meter if parent else None)
+
+    # ---- the three verbs
+
+    async def step(
+        self,
+        key: str,
+        kind: str,
+        arguments: JSON,
+        perform: Callable[[Leave], Awaitable[JSON]],
+        *,
+        once: bool,
+        in_doubt: Callable[[], Awaitable[AskFor]] | None = None,
+        durable: bool = True,
+    ) -> JSON:
+        """Do something, or return what it gave when it was done before.
+
+        Args:
+            key: Stable and unique in this run: turn and index.
+            kind: What it is: "model" or a function's canonical name.
+            arguments: With what; a replay must give the same.
+            perform: Does it. A `CallError` it raises is its recorded outcome. It is handed a function that gives
+                its place among the tree's concurrent steps back, for when it begins to wait for calls of its own.
+            once: It must never run twice: its intent is committed first, and a person is asked if it is cut short.
+            in_doubt: Makes the question for that case; needed where `once`.
+            durable: Commit the outcome before going on.
+
+        Raises:
+            CallError: As `perform` raised it, now or then.
+            InDoubt: The person chose to stop.
+            Diverged: The journal holds another step under this key.
+        """
+        key = self.path + key
+        digest = digest_of(kind, arguments)
+        seen = self.tree.recall(key, kind, digest)
+        if seen is not None and seen.ended is not None:
+            self._charge_below(key + "/")
+            if seen.state == "failed":
+                raise FunctionFailed(seen.data)
+            return seen.data
+        if seen is not None and once:
+            assert in_doubt is not None
+            question = (await in_doubt())(f"{key}.doubt{seen.data or ''}")
+            answer = await self._ask(question)
+            if answer.decision == "done":
+                return self._end(seen, "done", {"note": "a person confirmed that this was done; its result is unknown"})
+            if answer.decision != "again":
+                raise InDoubt(f"{question.action} {question.target} was cut short, and the run was stopped there")
+        # A second attempt is a second intent, so that another crash asks a new question.
+        attempt = (seen.data or 1) + 1 if seen is not None and once else None
+        # Its place comes first: a step that still waits for one when the process dies is in no doubt.
+        async with self.tree.place() as leave:
+            event = Event(key, kind, digest, "started", attempt, time.time())
+            self.tree.record(event)
+            if once:
+                await self.tree.commit()
+            try:
+                outcome = await perform(leave)
+            except CallError as error:
+                self._end(event, "failed", str(error))
+                await self._commit_if(durable)
+                raise
+            self._end(event, "done", outcome)
+            await self._commit_if(durable)
+            return outcome
+
+    async def ask(self, key: str, arguments: JSON, question: Callable[[], Awaitable[AskFor]]) -> Answer:
+        """Let a person decide, or return what was decided before.
+
+        Args:
+            key: Stable and unique in this run.
+            arguments: What the decision is about; a replay must give the same.
+            question: Makes the question; only awaited where it must be put.
+        """
+        key = self.path + key
+        seen = self.tree.recall(key, "ask", digest_of("ask", arguments))
+        if seen is not None and seen.state == "answered":
+            return Answer(**seen.data["answer"])
+        return await self._ask((await question())(key), arguments)
+
+    async def child(
+        self,
+        key: str,
+        worker: str,
+        arguments: JSON,
+        define: Callable[[], Awaitable[Definition]],
+        body: Callable[[Run], Awaitable[JSON]],
+    ) -> JSON:
+        """Run a sub-worker, or return what it gave when it ran before.
+
+        Args:
+            key: Stable and unique in this run.
+            worker: The sub-worker's id as the caller gave it, for messages.
+            arguments: What it is called with; a replay must give the same.
+            define: Makes its definition; only awaited the first time.
+            body: What runs it.
+
+        Raises:
+            FunctionFailed: The sub-worker failed, or met a limit of its own.
+            LimitReached: A limit of this run, or of one above it, was met.
+        """
+        key = self.path + key
+        kind, digest = "worker.call", digest_of("worker.call", arguments)
+        seen = self.tree.recall(key, kind, digest)
+        if seen is not None and seen.ended is not None:
+            self._charge_below(key + "/")
+            if seen.state == "failed":
+                raise FunctionFailed(seen.data)
+            return seen.data
+        event = seen or Event(key, kind, digest, "started", None, time.time())
+        if seen is None:
+            self.meter.check_depth(worker, self.chain)
+            self.tree.record(event)
+        below: Run | None = None
+        try:
+            definition = recorded_definition(self.tree, key + "/")
+            if definition is None:
+                definition = await record_definition(self.tree, key + "/", await define())
+            below = Run(self.tree, key + "/", (*self.chain, definition.name), definition, self)
+            outcome = await below.within_time(body(below))
+        except LlmDoError as error:
+            own_limit = isinstance(error, LimitReached) and below is not None and error.meter is below.meter
+            if isinstance(error, RunError) and not own_limit:
+                raise
+            self._end(event, "failed", str(error))
+            raise FunctionFailed(str(error)) from error
+        self._end(event, "done", outcome)
+        return outcome
+
+    # ---- what the verbs stand on
+
+    async def gather(self, branches: list[Awaitable[T]]) -> list[T]:
+        """Run branches concurrently and return what they gave, in their order.
+
+        Raises:
+            BaseException: The first that a branch raised; the others are cancelled.
+        """
+        if len(branches) < 2:
+            return [await branch for branch in branches]
+        tree, ended = self.tree, 0
+
+        async def counted(branch: Awaitable[T]) -> T:
+            nonlocal ended
+            try:
+                return await branch
+            finally:
+                ended += 1
+                tree.block_branch()
+
+        tree.resume_branch(len(branches) - 1)
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(counted(branch)) for branch in branches]
+        except BaseExceptionGroup as failed:
+            raise _first(failed) from None
+        finally:
+            tree.resume_branch(ended - (len(branches) - 1))
+        return [task.result() for task in tasks]
+
+    async def within_time(self, work: Awaitable[T]) -> T:
+        """Do `work` under this run's `timeout_s`, which does not run while the tree waits for a person.
+
+        Raises:
+            LimitReached: The time is up; the work was cancelled.
+        """
+        tree, loop = self.tree, asyncio.get_running_loop()
+        ends = tree.driven + self.definition.limits.timeout_s
+        timer: asyncio.TimerHandle
+
+        def look() -> None:
+            nonlocal timer
+            if tree.driven >= ends:
+                scope.reschedule(loop.time())
+            else:  # in 0.1 s at the earliest: the clock may stand still while a person thinks
+                timer = loop.call_later(max(ends - tree.driven, 0.1), look)
+
+        scope = asyncio.timeout(None)
+        timer = loop.call_later(self.definition.limits.timeout_s, look)
+        try:
+            async with scope:
+                return await work
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            raise self.meter.reached("timeout_s") from None
+        finally:
+            timer.cancel()
+
+    async def _ask(self, question: Question, arguments: JSON = None) -> Answer:
+        event = self.tree.events.get(question.key)
+        if event is not None and event.state == "answered":
+            return Answer(**event.data["answer"])
+        digest = digest_of("ask", arguments if arguments is not None else question.digest)
+        data = {"question": dataclasses.asdict(question)}
+        self.tree.record(Event(question.key, "ask", digest, "asked", data, time.time()))
+        return await self.tree.ask(question)
+
+    def _end(self, event: Event, state: Any, data: JSON) -> JSON:
+        self.tree.record(dataclasses.replace(event, state=state, data=data, ended=time.time()))
+        return data
+
+    async def _commit_if(self, durable: bool) -> None:
+        if durable:
+            await self.tree.commit()
+
+    def _charge_below(self, prefix: str) -> None:
+        # What is not run again has still spent what it spent: a sub-worker, the calls that a tool made.
+        for key, event in self.tree.events.items():
+            if key.startswith(prefix) and event.ended is not None:
+                if event.kind == "model":
+                    self.meter.charge(turns=1, tokens=tokens(event.data))
+                elif event.kind not in ("definition", "ask"):
+                    self.meter.charge(tool_calls=1)
+
+
+def tokens(reply: JSON) -> int:
+    """Tokens of a recorded model turn."""
+    usage = reply.get("usage") or {}
+    return int(usage.get("input_tokens", 0)) + int(usage.get("output_tokens", 0))
+
+
+def recorded_definition(tree: Tree, path: str) -> Definition | None:
+    """What the run at `path` is, as far as that is recorded."""
+    seen = tree.events.get(path + "definition")
+    return None if seen is None else Definition.from_json(seen.data)
+
+
+async def record_definition(tree: Tree, path: str, definition: Definition) -> Definition:
+    """Make the definition the first record of the run at `path`."""
+    now = time.time()
+    # No digest: a definition is not asked for again with arguments that could differ.
+    tree.record(Event(path + "definition", "definition", "", "done", definition.to_json(), now, now))
+    if definition.kind == "worker":  # its first turn may take minutes; a client's own read is one commit
+        await tree.commit()
+    return definition
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    for error in group.exceptions:
+        return _first(error) if isinstance(error, BaseExceptionGroup) else error
+    return group

@@ -1,0 +1,73 @@
+"""The state folder of a project: private to the user, ignored by git, never read by workers.
+
+It holds the record of runs, the leases of the processes that drive them, and the keys of request states.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import sys
+from pathlib import Path
+
+STATE = ".llm-do"
+"""The state folder's name in a project."""
+
+
+def state_folder(project: Path, chosen: str | None = None) -> Path:
+    """Where a project's state lies.
+
+    Args:
+        project: The project's root.
+        chosen: `--state-dir`, or None.
+
+    Returns:
+        The chosen folder, else `.llm-do/` in the project, else, where the project cannot be written, a folder of
+        its own in the user's state folder.
+    """
+    if chosen is not None:
+        return Path(chosen).expanduser().absolute()
+    inside = project / STATE
+    if os.access(inside if inside.is_dir() else project, os.W_OK):
+        return inside
+    name = f"{project.name}-{hashlib.sha256(os.fsencode(project)).hexdigest()[:12]}"
+    return _user_state() / "llm-do" / name
+
+
+def _user_state() -> Path:
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support"
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+
+
+def make_private(folder: Path) -> None:
+    """Make the state folder, readable by the user alone and ignored by git."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", encoding="ascii")
+
+
+def request_state_key(folder: Path) -> bytes:
+    """The key that seals request states; made once, and kept so that a late answer survives a restart."""
+    make_private(folder)
+    path = folder / "request-state.key"
+    with contextlib.suppress(FileExistsError):
+        # Written aside and linked into place: of two processes that start at once, both read the same key.
+        draft = folder / f".request-state.{secrets.token_hex(6)}"
+        file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.write(file, secrets.token_hex(32).encode("ascii"))
+            os.fsync(file)
+        finally:
+            os.close(file)
+        try:
+            if not path.exists():
+                os.link(draft, path)
+        finally:
+            draft.unlink()
+    return path.read_bytes()

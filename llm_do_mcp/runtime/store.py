@@ -1,0 +1,320 @@
+"""Where runs are kept: one SQLite file in the project's state folder.
+
+The store knows rows, not what they mean. All access happens on one thread of its own, off the event loop, and
+what several callers ask for at once is committed together (a commit costs one `fsync`, whoever shares it). What
+has changed nothing in the world is committed without one: it outlives this process, if not a failure of the machine.
+Every write names the *fence* that its run was claimed with; a process that has lost its run cannot write to it.
+
+A file lock per process (`lease.py`) tells whether the process that drives a run still lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from llm_do_mcp.errors import LeaseLost, RunError
+
+if TYPE_CHECKING:
+    import sqlite3  # in the store's thread, when something is first recorded: a server that is only looked at has none
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS run(
+  id TEXT PRIMARY KEY, key TEXT UNIQUE, name TEXT NOT NULL, status TEXT NOT NULL, outcome TEXT,
+  owner TEXT NOT NULL, fence INTEGER NOT NULL, created REAL NOT NULL, updated REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS event(
+  run TEXT NOT NULL REFERENCES run(id) ON DELETE CASCADE, key TEXT NOT NULL, kind TEXT NOT NULL,
+  digest TEXT NOT NULL, state TEXT NOT NULL, data TEXT, started REAL NOT NULL, ended REAL,
+  PRIMARY KEY(run, key));
+CREATE TABLE IF NOT EXISTS blob(hash TEXT PRIMARY KEY, data BLOB NOT NULL);
+PRAGMA user_version=1;
+"""
+
+Status = Literal["running", "waiting", "done", "failed", "cancelled"]
+OPEN: tuple[Status, ...] = ("running", "waiting")
+"""A run in one of these can go on: it is driven now, or can be resumed."""
+
+State = Literal["started", "done", "failed", "asked", "answered"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """A run as a whole. Times are seconds since the epoch; `outcome` is JSON."""
+
+    id: str
+    key: str | None
+    name: str
+    status: Status
+    outcome: Any
+    owner: str
+    fence: int
+    created: float
+    updated: float
+
+
+@dataclass(frozen=True)
+class Event:
+    """One record of a run: a definition, a step, a question, a sub-worker's run.
+
+    Args:
+        key: The place in the tree, unique in the run.
+        kind: What it is: "definition", "ask", or the canonical name of a function.
+        digest: Of the kind and arguments; a replay must ask for the same.
+        state: How far it came.
+        data: What it gave, as JSON.
+        started, ended: Seconds since the epoch.
+    """
+
+    key: str
+    kind: str
+    digest: str
+    state: State
+    data: Any
+    started: float
+    ended: float | None = None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one run wants written in one commit, in this order: the run itself, its events, blobs.
+
+    `synced` says that it must be on the disk, not only with the operating system, before anything else happens.
+    """
+
+    run: RunRow
+    events: Sequence[Event] = ()
+    blobs: Sequence[tuple[str, bytes]] = ()
+    create: bool = False
+    synced: bool = True
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What the store's thread is to do: the work, who gets what it gave, and whether it must be on the disk then."""
+
+    work: Callable[[sqlite3.Connection], Any]
+    reply: Callable[..., None]
+    synced: bool
+
+
+class Store:
+    """A connection to the runs of one project.
+
+    Args:
+        path: The database file; it and its folder must exist or be creatable.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="llm-do-store", daemon=True)
+        self._thread.start()
+
+    # ---- what callers ask for
+
+    async def write(self, batch: Batch) -> None:
+        """Commit a batch.
+
+        Raises:
+            LeaseLost: Another process has claimed the run since.
+        """
+        await self._do(lambda db: _write(db, batch), synced=batch.synced)
+
+    async def claim(self, run: str, owner: str, alive: Callable[[str], bool]) -> RunRow:
+        """Become the process that drives a run.
+
+        Args:
+            run: The run's id.
+            owner: The name of the claiming process's lease.
+            alive: Tells whether the process with that lease still lives.
+
+        Raises:
+            RunError: There is no such run, it has ended, or a living process drives it.
+        """
+        return await self._do(lambda db: _claim(db, run, owner, alive))
+
+    async def get(self, run: str) -> RunRow | None:
+        """A run by its id."""
+        return await self._do(lambda db: _row(db, "id=?", run))
+
+    async def find(self, key: str) -> RunRow | None:
+        """A run by the key that its caller gave it."""
+        return await self._do(lambda db: _row(db, "key=?", key))
+
+    async def runs(self) -> list[RunRow]:
+        """All runs, newest first."""
+        return await self._do(lambda db: [_run_row(row) for row in db.execute(f"{_SELECT} ORDER BY created DESC, id")])
+
+    async def events(self, run: str) -> list[Event]:
+        """A run's records in the order in which they were begun."""
+        return await self._do(lambda db: _events(db, run))
+
+    async def blob(self, digest: str) -> bytes:
+        """The bytes with this SHA-256."""
+        return await self._do(lambda db: _blob(db, digest))
+
+    def close(self) -> None:
+        """Finish what is queued and close the file."""
+        self._jobs.put(None)
+        self._thread.join(timeout=5)
+
+    # ---- the thread
+
+    async def _do(self, work: Callable[[sqlite3.Connection], T], *, synced: bool = True) -> T:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+
+        def settle(result: T | None, error: BaseException | None) -> None:
+            if done.cancelled():
+                return
+            if error is None:
+                done.set_result(result)  # type: ignore[arg-type]  # a job without an error has its result
+            else:
+                done.set_exception(error)
+
+        def reply(result: T | None = None, error: BaseException | None = None) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended: nobody waits any more
+                loop.call_soon_threadsafe(settle, result, error)
+
+        self._jobs.put(_Job(work, reply, synced))
+        return await done
+
+    def _work(self) -> None:
+        import sqlite3
+
+        try:
+            db = _open(self.path)
+        except (OSError, sqlite3.Error) as error:
+            failure = RunError(f"{self.path.name}: the record of runs cannot be opened: {error}")
+            while (item := self._jobs.get()) is not None:
+                item.reply(None, failure)
+            return
+        ended, level = False, ""
+        while not ended:
+            items = [self._jobs.get()]
+            while not self._jobs.empty():
+                items.append(self._jobs.get())
+            jobs = [item for item in items if item is not None]
+            ended = len(jobs) < len(items)
+            if not jobs:
+                continue
+            replies: list[tuple[Callable[..., None], Any, Exception | None]] = []
+            try:
+                wanted = "FULL" if any(job.synced for job in jobs) else "NORMAL"
+                if wanted != level:
+                    db.execute(f"PRAGMA synchronous={wanted}")
+                    level = wanted
+                db.execute("BEGIN IMMEDIATE")
+                for job in jobs:
+                    db.execute("SAVEPOINT job")
+                    try:
+                        replies.append((job.reply, job.work(db), None))
+                    except sqlite3.Error:
+                        raise
+                    except Exception as refused:  # this job's own fault: the others are committed
+                        db.execute("ROLLBACK TO job")
+                        replies.append((job.reply, None, refused))
+                    db.execute("RELEASE job")
+                db.execute("COMMIT")
+            except sqlite3.Error as broken:
+                with contextlib.suppress(sqlite3.Error):
+                    db.execute("ROLLBACK")
+                failure = RunError(f"{self.path.name}: the record of runs cannot be written: {broken}")
+                replies = [(job.reply, None, failure) for job in jobs]
+            for reply, result, refusal in replies:
+                reply(result, refusal)
+        db.close()
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    import sqlite3
+
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+    with contextlib.suppress(OSError):
+        path.chmod(0o600)
+    db.execute("PRAGMA journal_mode=WAL")
+    db.execute("PRAGMA foreign_keys=ON")
+    db.executescript(_SCHEMA)
+    return db
+
+
+_SELECT = "SELECT id, key, name, status, outcome, owner, fence, created, updated FROM run"
+
+
+def _run_row(row: Sequence[Any]) -> RunRow:
+    identifier, key, name, status, outcome, *rest = row
+    return RunRow(identifier, key, name, status, json.loads(outcome) if outcome else None, *rest)
+
+
+def _row(db: sqlite3.Connection, where: str, value: str) -> RunRow | None:
+    row = db.execute(f"{_SELECT} WHERE {where}", (value,)).fetchone()
+    return None if row is None else _run_row(row)
+
+
+def _events(db: sqlite3.Connection, run: str) -> list[Event]:
+    rows = db.execute(
+        "SELECT key, kind, digest, state, data, started, ended FROM event WHERE run=? ORDER BY rowid", (run,)
+    )
+    return [
+        Event(key, kind, digest, state, json.loads(data), started, ended)
+        for key, kind, digest, state, data, started, ended in rows
+    ]
+
+
+def _blob(db: sqlite3.Connection, digest: str) -> bytes:
+    row = db.execute("SELECT data FROM blob WHERE hash=?", (digest,)).fetchone()
+    if row is None:
+        raise RunError(f"the record of runs has lost the attachment {digest[:12]}")
+    return bytes(row[0])
+
+
+def _write(db: sqlite3.Connection, batch: Batch) -> None:
+    run = batch.run
+    outcome = None if run.outcome is None else json.dumps(run.outcome)
+    rows = [(run.id, e.key, e.kind, e.digest, e.state, json.dumps(e.data), e.started, e.ended) for e in batch.events]
+    if batch.create:
+        if run.key is not None and _row(db, "key=?", run.key) is not None:
+            raise RunError(f"there is already a run with the key {run.key!r}")
+        db.execute(
+            "INSERT INTO run(id, key, name, status, outcome, owner, fence, created, updated) VALUES(?,?,?,?,?,?,?,?,?)",
+            (run.id, run.key, run.name, run.status, outcome, run.owner, run.fence, run.created, run.updated),
+        )
+    elif (
+        db.execute(
+            "UPDATE run SET status=?, outcome=?, updated=? WHERE id=? AND fence=?",
+            (run.status, outcome, run.updated, run.id, run.fence),
+        ).rowcount
+        != 1
+    ):
+        raise LeaseLost(f"run {run.id} was taken over by another process")
+    db.executemany("INSERT OR IGNORE INTO blob(hash, data) VALUES(?,?)", batch.blobs)
+    db.executemany(
+        "INSERT INTO event(run, key, kind, digest, state, data, started, ended) VALUES(?,?,?,?,?,?,?,?)"
+        " ON CONFLICT(run, key) DO UPDATE SET state=excluded.state, data=excluded.data, ended=excluded.ended",
+        rows,
+    )
+
+
+def _claim(db: sqlite3.Connection, run: str, owner: str, alive: Callable[[str], bool]) -> RunRow:
+    row = _row(db, "id=?", run)
+    if row is None:
+        raise RunError(f"there is no run {run}")
+    if row.status not in OPEN:
+        raise RunError(f"run {run} has ended ({row.status}); only a running or waiting run can be resumed")
+    if row.owner != owner and alive(row.owner):
+        raise RunError(f"run {run} is driven by a living process ({row.owner}); stop that first, or wait for it there")
+    db.execute("UPDATE run SET owner=?, fence=fence+1, updated=? WHERE id=?", (owner, time.time(), run))
+    claimed = _row(db, "id=?", run)
+    assert claimed is not None
+    return claimed

@@ -1,0 +1,260 @@
+"""One run and all below it, in the process that drives it: its records, its open questions, its clock.
+
+Records are appended in memory and committed in order. A commit is awaited only where something must not be lost:
+before an effect, when a question is put, when an answer or a model's turn came in, at the end. What only reads is
+committed with whatever follows it.
+
+A *branch* is a line of work that could go on by itself. `active` counts those that do not wait for a person; when
+it is zero, nothing more can happen before an answer. The tree's clock stands still then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from llm_do_mcp.errors import Diverged, RunError
+from llm_do_mcp.runtime.question import Answer, Question
+from llm_do_mcp.runtime.store import Batch, Event, RunRow, Status, Store
+
+PLACES = 8
+"""Steps of one tree that run at the same time."""
+UNTOLD = 200
+"""Lines of progress that are kept while nobody listens: between two rounds of a client."""
+
+
+Leave = Callable[[], None]
+
+
+@dataclass
+class Open:
+    """A question that waits for its answer."""
+
+    question: Question
+    answer: asyncio.Future[Answer]
+
+
+class Tree:
+    """A run while it is driven.
+
+    Args:
+        store: Where its records go.
+        row: The run as a whole; its `owner` and `fence` are this process's claim.
+        events: What is recorded already (on resume).
+        create: The row is not in the store yet.
+    """
+
+    def __init__(self, store: Store, row: RunRow, events: Iterable[Event] = (), *, create: bool = False) -> None:
+        self.store, self.row = store, row
+        self.events = {event.key: event for event in events}
+        self.questions: dict[str, Open] = {}
+        self.grants = {
+            _scope(question_of(event)): event.key
+            for event in self.events.values()
+            if event.kind == "ask" and event.state == "answered" and event.data["answer"]["decision"] == "run"
+        }
+        self.active = 1
+        self._listeners: list[Callable[[str], None]] = []
+        self._untold: deque[str] = deque(maxlen=UNTOLD)
+        self._places = asyncio.Semaphore(PLACES)
+        self._create = create
+        self._pending: dict[str, Event] = {}
+        self._blobs: list[tuple[str, bytes]] = []
+        self._changed = asyncio.Event()
+        self._driven, self._since = 0.0, time.monotonic()
+
+    # ---- records
+
+    def recall(self, key: str, kind: str, digest: str) -> Event | None:
+        """What is recorded under a key, if it was the same that is asked for now.
+
+        Raises:
+            Diverged: The journal holds something else there.
+        """
+        event = self.events.get(key)
+        if event is not None and (event.kind, event.digest) != (kind, digest):
+            raise Diverged(
+                f"run {self.row.id} cannot be replayed: at {key} it did {event.kind} ({event.digest[:8]}), "
+                f"and now asks for {kind} ({digest[:8]})"
+            )
+        return event
+
+    def record(self, event: Event) -> None:
+        """Append or replace a record; it is durable after the next `commit`."""
+        self.events[event.key] = event
+        self._pending[event.key] = event  # what was begun and ended since the last commit is written once
+
+    def keep(self, digest: str, data: bytes) -> None:
+        """Keep bytes with the run's records; durable after the next `commit`."""
+        self._blobs.append((digest, data))
+
+    async def blob(self, digest: str) -> bytes:
+        """Bytes that were kept."""
+        for kept, data in self._blobs:
+            if kept == digest:
+                return data
+        return await self.store.blob(digest)
+
+    async def commit(self, status: Status | None = None, outcome: Any = None, *, synced: bool = True) -> None:
+        """Write what was recorded since the last commit.
+
+        Args:
+            status: Of the run from now on, or None for what its questions say.
+            outcome: Of the run, where it has ended.
+            synced: Wait for the disk; not needed where losing the record to a failure of the machine loses no effect.
+
+        Raises:
+            LeaseLost: Another process drives the run now.
+            RunError: It cannot be written; it stays to be written with the next commit.
+        """
+        if status is None:
+            status = "waiting" if self.questions else "running"
+        self.row = dataclasses.replace(self.row, status=status, outcome=outcome, updated=time.time())
+        batch = Batch(self.row, tuple(self._pending.values()), tuple(self._blobs), self._create, synced)
+        # Cleared before the write is awaited: whoever records meanwhile belongs to the next batch.
+        self._pending.clear()
+        self._blobs.clear()
+        self._create = False
+        try:
+            await self.store.write(batch)
+        except RunError:
+            self._pending = {**{event.key: event for event in batch.events}, **self._pending}
+            self._blobs[:0] = batch.blobs
+            self._create = self._create or batch.create
+            raise
+
+    # ---- branches and the clock
+
+    def resume_branch(self, count: int = 1) -> None:
+        """Count branches that go on."""
+        if self.active <= 0 < self.active + count:
+            self._since = time.monotonic()
+        self.active += count
+        self.changed()
+
+    def block_branch(self, count: int = 1) -> None:
+        """Count branches that wait for a person, or ended."""
+        if self.active > 0 >= self.active - count:
+            self._driven += time.monotonic() - self._since
+        self.active -= count
+        self.changed()
+
+    @contextlib.contextmanager
+    def blocked(self) -> Iterator[None]:
+        """While a branch waits for a person."""
+        self.block_branch()
+        try:
+            yield
+        finally:
+            self.resume_branch()
+
+    @contextlib.asynccontextmanager
+    async def place(self) -> AsyncIterator[Leave]:
+        """One of the places for concurrent steps; the function it gives hands the place back early."""
+        await self._places.acquire()
+        held = True
+
+        def leave() -> None:
+            nonlocal held
+            if held:
+                held = False
+                self._places.release()
+
+        try:
+            yield leave
+        finally:
+            leave()
+
+    @property
+    def driven(self) -> float:
+        """Seconds of work so far in this process, without waiting for a person."""
+        return self._driven + (time.monotonic() - self._since if self.active > 0 else 0.0)
+
+    # ---- questions
+
+    async def ask(self, question: Question) -> Answer:
+        """Wait in place until someone answers."""
+        waiting = Open(question, asyncio.get_running_loop().create_future())
+        self.questions[question.key] = waiting
+        try:
+            self.changed()
+            await self.commit()
+            with self.blocked():
+                return await waiting.answer
+        finally:
+            self.questions.pop(question.key, None)
+            self.changed()
+
+    async def answer(self, key: str, answer: Answer) -> bool:
+        """Give the answer to an open question; the first one wins.
+
+        Returns:
+            Whether this answer was the first.
+        """
+        event = self.events.get(key)
+        if event is None or event.state != "asked":
+            return False
+        # In a run that was just resumed the question may be answered before the body has come to it again.
+        waiting = self.questions.pop(key, None)
+        data = {**event.data, "answer": dataclasses.asdict(answer)}
+        self.record(dataclasses.replace(event, state="answered", data=data, ended=time.time()))
+        await self.commit()
+        if waiting is not None and not waiting.answer.done():
+            waiting.answer.set_result(answer)
+        if answer.decision == "run":
+            scope = _scope(question_of(event))
+            self.grants[scope] = key
+            granted = [other for other, open_ in self.questions.items() if _scope(open_.question) == scope]
+            for other in granted:
+                await self.answer(other, Answer("once", note=answer.note, by="grant"))
+        return True
+
+    def granted(self, chain: tuple[str, ...], function: str, scope: str) -> bool:
+        """Whether a person allowed this for the rest of the run."""
+        return (*chain, function, scope) in self.grants
+
+    # ---- watching
+
+    def changed(self) -> None:
+        """Wake whoever waits for a change."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def change(self) -> None:
+        """Wait until something changes: a question, an answer, a branch, the end."""
+        await self._changed.wait()
+
+    def tell(self, message: str) -> None:
+        """One line of progress for whoever listens, or for who listens next."""
+        if not self._listeners:
+            self._untold.append(message)
+        for listener in tuple(self._listeners):
+            listener(message)
+
+    @contextlib.contextmanager
+    def listening(self, listener: Callable[[str], None]) -> Iterator[None]:
+        """While the block runs, `listener` gets each line of progress, and first those that nobody heard."""
+        self._listeners.append(listener)
+        try:
+            while self._untold:
+                listener(self._untold.popleft())
+            yield
+        finally:
+            self._listeners.remove(listener)
+
+
+def _scope(question: Question) -> tuple[str, ...]:
+    """What "for the rest of this run" covers: the same asker, function and scope."""
+    return (*question.chain, question.function, question.scope)
+
+
+def question_of(event: Event) -> Question:
+    """The question that a record holds."""
+    question = event.data["question"]
+    return Question(**{**question, "chain": tuple(question["chain"])})

@@ -1,0 +1,229 @@
+"""The body of a run: a worker's loop against its model, or one call that a client makes itself.
+
+The loop is ordinary code over the run's verbs. Each turn of the model is a step; the calls of one turn go through
+the gate concurrently, and every `tool_use` gets exactly one `tool_result`. A reply that was cut off runs nothing.
+An output that does not fit its schema gets one repair turn. Three identical failures end the run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from itertools import count
+from typing import Any, Protocol
+
+import anyio
+
+from llm_do_mcp.errors import CallError, InvalidOutput, LimitReached, ModelError, ModelUnavailable
+from llm_do_mcp.models.turn import Model, Request, ToolSpec
+from llm_do_mcp.runtime import gate
+from llm_do_mcp.runtime.display import arguments, cut, escape
+from llm_do_mcp.runtime.function import JSON
+from llm_do_mcp.runtime.gate import Functions
+from llm_do_mcp.runtime.run import Run, tokens
+from llm_do_mcp.runtime.schema import problem
+from llm_do_mcp.runtime.tree import Leave
+
+IDENTICAL_FAILURES = 3
+CUT_OFF = "Your reply was cut off at the limit of tokens, and nothing in it counts. Answer again, shorter."
+
+
+class Bench(Protocol):
+    """What a body needs to turn its recorded definition into something that acts."""
+
+    async def bind(self, run: Run) -> Functions:
+        """The functions of the run's definition, with their code."""
+        ...
+
+    def model(self, name: str) -> Model:
+        """A model by its name."""
+        ...
+
+
+async def work(run: Run, bench: Bench) -> JSON:
+    """The body of every run: drive it to its output."""
+    functions = await bench.bind(run)
+    if run.definition.kind == "call":
+        function = functions.find(run.definition.name)
+        return await gate.call(run, "call", function, run.definition.input, functions, "client")
+    return await _Worker(run, bench, functions).work()
+
+
+class _Worker:
+    """One conversation of a worker with its model."""
+
+    def __init__(self, run: Run, bench: Bench, functions: Functions) -> None:
+        self.run, self.bench, self.functions = run, bench, functions
+        self.definition = run.definition
+        self.models = list(run.definition.models)
+        self.failures: Counter[str] = Counter()
+        self.messages: list[dict[str, Any]] = []
+
+    async def work(self) -> JSON:
+        self.messages.append({"role": "user", "content": await self._opening()})
+        repaired = False
+        for turn in count():
+            reply = await self._turn(turn)
+            content, stop = reply["content"], reply["stop_reason"]
+            self.messages.append({"role": "assistant", "content": content})
+            calls = [block for block in content if block["type"] == "tool_use"]
+            if stop == "tool_use" and calls:
+                results = await self.run.gather([self._call(turn, index, block) for index, block in enumerate(calls)])
+                self._say(results)
+            elif stop == "pause_turn":
+                continue
+            elif stop == "max_tokens":
+                self._failed("the reply was cut off at the model's limit of tokens")
+                self._say([*_not_made(calls), _text(CUT_OFF)])
+            elif stop == "refusal":
+                raise ModelError(f"worker {self.definition.name}: the model {reply['model']} refused to answer")
+            elif stop == "model_context_window_exceeded":
+                raise ModelError(
+                    f"worker {self.definition.name}: the conversation no longer fits the context of {reply['model']}; "
+                    "give it less to read, or name a model with a larger context"
+                )
+            else:
+                text = "".join(block["text"] for block in content if block["type"] == "text")
+                if self.definition.output_schema is None:
+                    return text
+                value, wrong = _structured(text, self.definition.output_schema)
+                if wrong is None:
+                    return value
+                if repaired:
+                    last = cut(escape(text), 500)
+                    raise InvalidOutput(
+                        f"worker {self.definition.name}: its output does not fit: {wrong}; it was: {last}"
+                    )
+                repaired = True
+                repair = f"Your answer does not fit the output schema: {wrong}. Answer again, with JSON only."
+                self._say([*_not_made(calls), _text(repair)])
+        raise AssertionError("unreachable")
+
+    async def _opening(self) -> list[dict[str, Any]]:
+        definition = self.definition
+        blocks: list[dict[str, Any]] = []
+        for file in definition.attachments:
+            data = await self.run.tree.blob(file.blob)
+            blocks.append({"type": "attachment", "name": file.name, "media_type": file.media_type, "data": data})
+        texts = [*definition.context, definition.prompt]
+        return blocks + [_text(text) for text in texts if text] or [_text("(no input)")]
+
+    async def _turn(self, turn: int) -> dict[str, Any]:
+        run = self.run
+        run.tree.tell(f"{' > '.join(run.chain)}: turn {turn + 1}")
+        system = "\n\n".join((self.definition.instructions, *self.definition.system_context))
+        tools = tuple(
+            ToolSpec(shown, function.declaration.description, function.declaration.input_schema, strict=True)
+            for shown, function in self.functions.items()
+        )
+
+        async def perform(_: Leave) -> JSON:
+            run.meter.check("max_turns", "max_tokens")
+            if not self.models:
+                raise ModelError(
+                    f"worker {self.definition.name} has no model; set `model` in its file or in the manifest, "
+                    "LLM_DO_MODEL in the environment, or --model"
+                )
+            while True:
+                name = self.models[0]
+                request = Request(
+                    worker=self.definition.name,
+                    model=name,
+                    system=system,
+                    messages=tuple(self.messages),
+                    tools=tools,
+                    output_schema=self.definition.output_schema,
+                    turn=turn,
+                )
+                model = self.bench.model(name)
+                try:
+                    deadline = anyio.current_time() + self.definition.limits.timeout_s
+                    reply = await model.reply(request, deadline=deadline)
+                except ModelUnavailable:
+                    if len(self.models) == 1:
+                        raise
+                    self.models.pop(0)
+                    continue
+                usage = reply.usage
+                return {
+                    "content": [dict(block) for block in reply.content],
+                    "stop_reason": reply.stop_reason,
+                    "model": name,
+                    "answered_by": reply.model,
+                    "usage": {
+                        "input_tokens": usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
+                        "output_tokens": usage.output_tokens,
+                    },
+                }
+
+        asked = [system, _without_bytes(self.messages, self.definition.attachments), [tool.name for tool in tools]]
+        reply: dict[str, Any] = await run.step(f"t{turn}", "model", asked, perform, once=False)
+        while self.models and self.models[0] != reply["model"]:
+            self.models.pop(0)  # a fallback that was chosen stays chosen
+        run.meter.charge(turns=1, tokens=tokens(reply))
+        return reply
+
+    async def _call(self, turn: int, index: int, block: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            function = self.functions.find(block["name"])
+            output = await gate.call(self.run, f"t{turn}.{index}", function, block["input"], self.functions, "worker")
+        except CallError as error:
+            self._failed(f"{block['name']} {arguments(block['input'], 200)}: {error}")
+            return _result(block, str(error), True)
+        return _result(block, output if isinstance(output, str) else json.dumps(output, ensure_ascii=False), False)
+
+    def _say(self, blocks: list[dict[str, Any]]) -> None:
+        self.messages.append({"role": "user", "content": blocks})
+
+    def _failed(self, what: str) -> None:
+        self.failures[what] += 1
+        if self.failures[what] >= IDENTICAL_FAILURES:
+            raise LimitReached(
+                f"worker {self.definition.name} stopped: the same failure came {IDENTICAL_FAILURES} times: {what}",
+                self.run.meter,
+            )
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _result(block: Mapping[str, Any], text: str, failed: bool) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": block["id"], "content": text or "(nothing)", "is_error": failed}
+
+
+def _not_made(calls: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The results of calls in a reply that does not count: every one gets its result."""
+    return [_result(block, "this call was cut off and not made", True) for block in calls]
+
+
+def _structured(text: str, schema: Mapping[str, Any]) -> tuple[JSON, str | None]:
+    """The value in a final text, and what is wrong with it."""
+    body = text.strip()
+    if body.startswith("```") and body.endswith("```"):
+        body = body[3:-3].removeprefix("json")
+    try:
+        value = json.loads(body, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        return None, f"it is not JSON ({error})"
+    return value, problem(schema, value)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON value")
+
+
+def _without_bytes(messages: list[dict[str, Any]], attachments: tuple[Any, ...]) -> JSON:
+    """The conversation as what a replay must ask again, with the digests of attachments for their bytes."""
+    blobs = iter([file.blob for file in attachments])
+    return [
+        {
+            **message,
+            "content": [
+                {**block, "data": next(blobs)} if block["type"] == "attachment" else dict(block)
+                for block in message["content"]
+            ],
+        }
+        for message in messages
+    ]

@@ -1,0 +1,310 @@
+"""What a project publishes over MCP: one table from tool names to functions.
+
+Every exported worker is a tool (the entry worker bears the project's name), so are three operations for each
+published alias, one search, and the two that follow a run that was handed over. Each row says how its arguments
+become the input of a function of the gate; there is no second way to act.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from llm_do_mcp.errors import ProjectError
+from llm_do_mcp.project.names import MAX_PUBLISHED, published_name
+from llm_do_mcp.project.settings import AttachmentPolicy
+from llm_do_mcp.runtime.function import JSON, Declaration
+from llm_do_mcp.runtime.policy import Rule, decide
+from llm_do_mcp.sandbox.root import Root
+from llm_do_mcp.toolsets import delegation, filesystem, search
+
+if TYPE_CHECKING:
+    from llm_do_mcp.project.effective import Worker
+    from llm_do_mcp.toolsets.workbench import Workbench
+
+READ_CHARS = 40_000
+"""Characters that a client's read gives where it does not say; hosts cut longer results."""
+
+RUN_WAIT, RUN_CANCEL = "run_wait", "run_cancel"
+
+
+def _as_it_is(output: JSON) -> JSON:
+    return output
+
+
+@dataclass(frozen=True)
+class Published:
+    """One tool.
+
+    Args:
+        name: As clients call it.
+        description: What it does.
+        input_schema: Of its arguments.
+        output_schema: Of its result, or None for text.
+        declaration: The function that it calls; None for those that follow a run.
+        to_input: Its arguments as that function's input.
+        to_output: That function's output as its own.
+        rules: The policy for the call.
+        subject: What is run, for lists: a worker's id or a function's name.
+        read_only: It cannot change anything.
+        idempotent: A second call changes nothing more.
+        open_world: It reaches beyond the project: a model is called.
+        is_worker: Its result carries the account for people.
+    """
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    output_schema: Mapping[str, Any] | None
+    declaration: Declaration | None
+    to_input: Callable[[Mapping[str, Any]], JSON]
+    rules: tuple[Rule, ...] = ()
+    subject: str = ""
+    read_only: bool = True
+    idempotent: bool = True
+    open_world: bool = False
+    is_worker: bool = False
+    to_output: Callable[[JSON], JSON] = _as_it_is
+
+
+def publish(bench: Workbench) -> dict[str, Published]:
+    """The tools of a project, in the order in which they are listed.
+
+    Raises:
+        ProjectError: Two would have one name, or one alias means two folders.
+    """
+    project = bench.project
+    workers = project.exported()
+    roots = _roots(bench, workers)
+    client = _client_rules(bench, roots)
+    names = {identifier: name for name, identifier in project.exports.items()}
+    tools: list[Published] = [_worker(bench, worker, names[worker.id], roots, client) for worker in workers]
+    for root in roots:
+        tools += _files(root, client)
+    settings = project.manifest.publish
+    if settings.te is not False and project.manifest.tool_envelope.enabled:
+        tools += [_search(declaration, client) for declaration in search.declare(roots)]
+    tools += _following() if workers else []
+    table: dict[str, Published] = {}
+    for tool in tools:
+        if (other := table.setdefault(tool.name, tool)) is not tool:
+            both = f"{other.subject or other.name} and {tool.subject or tool.name}"
+            raise ProjectError(f"two tools would be called {tool.name!r}: {both}; rename one of them")
+    return table
+
+
+# ---- workers
+
+
+def _worker(
+    bench: Workbench, worker: Worker, name: str, roots: tuple[Root, ...], client: tuple[Rule, ...]
+) -> Published:
+    declaration = worker_declaration(bench, worker, roots)
+    schema = dict(worker.tool_schema)
+    own = schema.get("properties", {})
+    added: dict[str, Any] = {"extra_context": {"type": "string", "description": "further text for the worker"}}
+    if worker.attachment_policy.max_attachments and roots:
+        aliases = ", ".join(root.alias for root in roots)
+        added["attachments"] = {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": f"files to attach, as alias/path; aliases: {aliases}",
+        }
+    added = {name: added[name] for name in added if name not in own}  # a field of the worker's own keeps its meaning
+    schema["properties"] = {**own, **added}
+
+    def to_input(arguments: Mapping[str, Any]) -> JSON:
+        return worker_input(worker, arguments, tuple(added))
+
+    return Published(
+        name=name,
+        description=worker.description or f"Runs the worker {worker.id}.",
+        input_schema=schema,
+        output_schema=worker.output_schema,
+        declaration=declaration,
+        to_input=to_input,
+        rules=client,
+        subject=worker.id,
+        read_only=not _can_change(bench, worker, set()),
+        idempotent=False,
+        open_world=True,
+        is_worker=True,
+    )
+
+
+def worker_declaration(bench: Workbench, worker: Worker, roots: tuple[Root, ...]) -> Declaration:
+    """The call of one worker by a client or a person.
+
+    Args:
+        bench: The project's.
+        worker: The only one that it can call.
+        roots: From which attachments can be named.
+    """
+    policy = bench.project.manifest.attachment_policy or AttachmentPolicy()
+    return Declaration(
+        name="worker.call",
+        shown=delegation.WORKER_CALL,
+        description="",
+        input_schema=delegation.call_schema(),
+        risk="read",
+        nested=True,
+        toolset="delegation",
+        options={
+            "allowed": [worker.id],
+            "lock": worker.id,
+            "roots": [root.to_json() for root in roots],
+            "policy": policy.model_dump(mode="json"),
+        },
+    )
+
+
+def worker_input(worker: Worker, arguments: Mapping[str, Any], extras: tuple[str, ...]) -> JSON:
+    """The arguments of a worker's tool as the input of `worker.call`."""
+    beside = (*worker.params, *extras)
+    given = {name: value for name, value in arguments.items() if name not in beside}
+    return {
+        "worker": worker.id,
+        "input_data": given["input"] if worker.input_schema is None else given,
+        "params": {name: arguments[name] for name in worker.params if name in arguments},
+        **{name: arguments[name] for name in extras if name in arguments},
+    }
+
+
+def _can_change(bench: Workbench, worker: Worker, seen: set[str]) -> bool:
+    """Whether a worker, or one that it may call, can do more than read."""
+    seen.add(worker.id)
+    toolsets = worker.toolsets
+    if toolsets.shell is not None or worker.named_tools or worker.own_tool_modules or worker.imported_tool_modules:
+        return True
+    rules = bench.rules_of(worker)
+    if toolsets.filesystem is not None and any(
+        declaration.risk != "read" and decide(rules, declaration, {}, "worker")[0] != "deny"
+        for declaration in filesystem.declare(worker.roots)
+    ):
+        return True
+    return any(callee.id not in seen and _can_change(bench, callee, seen) for callee in bench.callees_of(worker))
+
+
+# ---- files and search
+
+
+def _roots(bench: Workbench, workers: tuple[Worker, ...]) -> tuple[Root, ...]:
+    """The published folders: the manifest's and the exported workers'."""
+    project = bench.project
+    wanted = project.manifest.publish.files
+    found: dict[str, Root] = {}
+    for root in (*project.roots, *(root for worker in workers for root in worker.roots)):
+        other = found.setdefault(root.alias, root)
+        if other.path != root.path and (wanted is None or root.alias in wanted):
+            both = " and ".join(_place(folder.path, project.root) for folder in (other, root))
+            raise ProjectError(
+                f"the alias {root.alias!r} means two folders, {both}; rename one, or list others only "
+                "in `publish.files`"
+            )
+    for alias in wanted or ():
+        if alias not in found:
+            raise ProjectError(f"publish.files names {alias!r}; there are: {', '.join(found) or 'none'}")
+    return tuple(root for alias, root in found.items() if wanted is None or alias in wanted)
+
+
+def _place(folder: str, project: str) -> str:
+    """A folder as the manifest would name it."""
+    inside = folder == project or folder.startswith(os.path.join(project, ""))
+    return f"./{os.path.relpath(folder, project)}".replace(os.sep, "/") if inside else folder
+
+
+def _client_rules(bench: Workbench, roots: tuple[Root, ...]) -> tuple[Rule, ...]:
+    manifest = [
+        Rule(rule.function, rule.decision, rule.subject, rule.caller, "approvals of the manifest")
+        for rule in bench.project.manifest.approvals
+    ]
+    return (*manifest, *filesystem.rules(roots))
+
+
+def _files(root: Root, rules: tuple[Rule, ...]) -> list[Published]:
+    alias = root.alias
+    name = published_name(alias, MAX_PUBLISHED - len("files__write_text"))
+    path = {"type": "string", "description": f"path below {alias}"}
+    shapes: dict[str, tuple[str, str, dict[str, Any], list[str]]] = {
+        "files.list": (
+            "list",
+            f"List the files of {alias}.",
+            {"pattern": {"type": "string", "description": "glob, by default **/*"}},
+            [],
+        ),
+        "files.read": (
+            "read_text",
+            f"Read a text file of {alias}. A long one is read in parts: go on with `offset`.",
+            {
+                "path": path,
+                "max_chars": {"type": "integer", "minimum": 1, "maximum": 1_000_000, "default": READ_CHARS},
+                "offset": {"type": "integer", "minimum": 0, "default": 0},
+            },
+            ["path"],
+        ),
+        "files.write": (
+            "write_text",
+            f"Write a text file of {alias} as a whole. A person may be asked first.",
+            {"path": path, "content": {"type": "string"}},
+            ["path", "content"],
+        ),
+    }
+
+    def below_alias(output: JSON) -> JSON:
+        """Paths as these tools take them: below the alias that their name holds."""
+        if "files" in output:
+            return {**output, "files": [below_alias(file) for file in output["files"]]}
+        return {**output, "path": output["path"].removeprefix(f"{alias}/")}
+
+    def published(declaration: Declaration) -> Published:
+        verb, description, properties, required = shapes[declaration.name]
+
+        def to_input(arguments: Mapping[str, Any]) -> JSON:
+            below = arguments.get("path")
+            defaults = {"max_chars": READ_CHARS} if verb == "read_text" else {}
+            return {**defaults, **arguments, "path": alias if below is None else f"{alias}/{below}"}
+
+        return Published(
+            name=f"files_{name}_{verb}",
+            description=description,
+            input_schema=_object(properties, required),
+            output_schema=declaration.output_schema,
+            declaration=declaration,
+            to_input=to_input,
+            rules=rules,
+            subject=f"{declaration.name} {alias}",
+            read_only=declaration.risk == "read",
+            to_output=below_alias if declaration.output_schema is not None else _as_it_is,
+        )
+
+    return [published(declaration) for declaration in filesystem.declare((root,))]
+
+
+def _search(declaration: Declaration, rules: tuple[Rule, ...]) -> Published:
+    return Published(
+        name="te",
+        description=declaration.description,
+        input_schema=declaration.input_schema,
+        output_schema=None,
+        declaration=declaration,
+        to_input=dict,
+        rules=rules,
+        subject="te",
+    )
+
+
+# ---- following a run that was handed over
+
+
+def _following() -> list[Published]:
+    run = _object({"run_id": {"type": "string", "description": "as the call that was handed over gave it"}}, ["run_id"])
+    return [
+        Published(RUN_WAIT, "Wait for a run that was handed over, and get its result.", run, None, None, dict),
+        Published(RUN_CANCEL, "Stop a run and all below it.", run, None, None, dict, read_only=False, idempotent=True),
+    ]
+
+
+def _object(properties: Mapping[str, Any], required: list[str]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}

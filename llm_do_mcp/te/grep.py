@@ -1,0 +1,324 @@
+"""`te grep`: one streamed pass of ripgrep, exact totals, and as many hits as the budget holds.
+
+The totals are exact whatever is shown. ripgrep buffers a file's results, so each file is capped in that pass to
+keep its memory flat, and only the files that met the cap are counted once more. `matches` is the number of lines
+that grep would print (with `-o` the occurrences, with `-l` and `-L` the files, with `-c` the sum of the counts).
+
+Files that are hidden or ignored (`.gitignore`) are searched only on demand (`--hidden`, `--no-ignore`), as with
+ripgrep; binary files are counted, not printed.
+"""
+
+from __future__ import annotations
+
+import os
+
+from llm_do_mcp.te.accounts import Accounts
+from llm_do_mcp.te.envelope import TeError, compose
+from llm_do_mcp.te.hits import COLUMNS, Hits
+from llm_do_mcp.te.options import MAX_PATTERN_CHARACTERS, Query, parse
+from llm_do_mcp.te.pattern import NOTHING, invalid, translate
+from llm_do_mcp.te.ripgrep import Interrupted, Patience, Ripgrep, Search
+from llm_do_mcp.te.roots import Place, Workspace, escaped_glob
+from llm_do_mcp.te.text import one_line, passable, shown_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterable, Sequence
+
+PER_FILE = 20_000
+"""Lines of one file that ripgrep prints at most; the rest is counted."""
+LARGEST_FILE = 16 << 30
+"""Bytes of a file that is searched when it is named."""
+WITHOUT_LONG_LINES = "64M"
+"""Files above this are skipped in a second attempt, where a line did not fit into ripgrep's memory."""
+_RECOUNTED_AT_ONCE = 200
+
+
+class Grep:
+    """One `te grep` command.
+
+    Args:
+        arguments: What follows `grep`.
+        workspace: Where it may look.
+        patience: When it has to stop.
+        confined: Whether ripgrep runs under Landlock. A guarded workspace without it verifies each line.
+    """
+
+    def __init__(self, arguments: Sequence[str], workspace: Workspace, patience: Patience, *, confined: bool) -> None:
+        self.query: Query = parse(list(arguments))
+        self.workspace = workspace
+        self.verify = workspace.guarded and not confined
+        self.notes: list[str] = []
+        self.fields: dict[str, int | str] = {}
+        self.places = self._places()
+        self.accounts = self._new_accounts()
+        roots = list(dict.fromkeys(place.root for place in self.places))
+        self.ripgrep = Ripgrep(
+            patience,
+            working_folder=workspace.mount(roots),
+            folders=[root.handle for root in roots if root.handle is not None],
+            confined=confined,
+        )
+
+    def run(self, budget: int) -> tuple[str, int]:
+        """The answer, at most `budget` characters, and grep's exit code: 0 matches, 1 none, 2 an error.
+
+        Raises:
+            TeError: The command cannot be answered at all.
+        """
+        try:
+            if self._can_match():
+                self._search()
+            accounts = self.accounts
+            hits = Hits(self.query, accounts, self.workspace, verify=self.verify)
+            lines = hits.lines(budget)
+            total = accounts.total - hits.changed
+            fields: dict[str, int | str] = {"matches": total, "files": len(accounts.paths)}
+            for name, number in (("binary", accounts.binary), ("changed", hits.changed)):
+                if number:
+                    fields[name] = number
+            fields.update(self.fields)
+            answer = compose("grep", fields, self.notes, lines, total, budget, hits.breadcrumb)
+        finally:
+            self.accounts.close()
+        return answer, 2 if "error" in fields else int(not (total or accounts.binary))
+
+    def _new_accounts(self) -> Accounts:
+        return Accounts(self.workspace.is_seen, self._counted())
+
+    def _can_match(self) -> bool:
+        return self.query.max_count != 0 and not (self.query.only_matching and self.query.invert)
+
+    def _places(self) -> list[Place]:
+        """What is to be searched. As with grep, a path that is not there is told and the others are searched."""
+        if not self.query.paths:
+            globs = self.query.globs
+            return [place for place in self.workspace.resolve(".") if not self.workspace.excluded(place.root, globs)]
+        places: list[Place] = []
+        errors: list[TeError] = []
+        for path in self.query.paths:
+            try:
+                places.extend(self.workspace.resolve(path))
+            except TeError as error:
+                errors.append(error)
+        for place in list(places):
+            if place.size is not None and place.size > LARGEST_FILE:
+                places.remove(place)
+                shown = self.workspace.shown(place.root, place.relative)
+                errors.append(TeError("too_large", f"{shown} is over {LARGEST_FILE >> 30} GiB, too large to search"))
+        if errors and not places:
+            raise errors[0]
+        if errors:
+            self.fields["error"] = errors[0].code
+            self.notes.extend(error.message for error in errors[:5])
+        return places
+
+    # ---- the search ----
+
+    def _search(self) -> None:
+        flags = [*self._patterns(), *self._filters()]
+        try:
+            self._pass(flags)
+            if self.query.output == "lines" and (self.query.max_count or PER_FILE + 1) > PER_FILE:
+                self._recount(flags)
+        except Interrupted as interruption:
+            if interruption.code == "cancelled":
+                raise TeError("cancelled", "the search was cancelled") from interruption
+            self.fields["error"] = interruption.code
+            self.notes.append(
+                f"stopped after {self.ripgrep.patience.seconds:g} s: the totals are of what was searched until then"
+            )
+
+    def _pass(self, flags: list[str]) -> None:
+        where = ["--", *(place.argument for place in self.places)]
+        if not self.places:
+            self._tell_if_nothing_was_searched(where)
+            return
+        search = self._read([*flags, *self._format(), *where])
+        if b"memory allocation of" in search.complaint:
+            # A line did not fit into the memory that ripgrep may have, and ended it. Once more, without such files.
+            self.accounts.close()
+            self.accounts = self._new_accounts()
+            self.fields["skipped"] = f"over {WITHOUT_LONG_LINES}"
+            self.notes.append(f"files over {WITHOUT_LONG_LINES} were skipped: a line in one of them is too long")
+            search = self._read([*flags, f"--max-filesize={WITHOUT_LONG_LINES}", *self._format(), *where])
+        found = bool(self.accounts.paths or self.accounts.binary)
+        if not found and search.exit_code == 2:
+            self._explain(search)
+        if search.exit_code not in (0, 1, 2):
+            self.fields["error"] = "search_failed"
+            self.notes.append(
+                f"ripgrep ended early (code {search.exit_code}): the totals are of what it told until then"
+            )
+        if search.complaints:
+            self.fields["errors"] = search.complaints
+        if not found and all(place.size is None for place in self.places):
+            self._tell_if_nothing_was_searched(where)
+
+    def _read(self, arguments: list[str]) -> Search:
+        search = self.ripgrep.start(arguments)
+        try:
+            if self.query.output == "lines":
+                for piece in search.pieces():
+                    self.accounts.feed(piece)
+            else:
+                self._read_list(search.pieces())
+        finally:
+            self.accounts.finish()
+        return search
+
+    def _read_list(self, pieces: Iterable[bytes]) -> None:
+        """The records of `-l`, `-L` (`path NUL`) and `-c` (`path NUL count newline`)."""
+        counted = self.query.output == "counts"
+        rest = b""
+        for piece in pieces:
+            rest += piece
+            at = 0
+            while (end := rest.find(b"\0", at)) >= 0:
+                path, count, after = rest[at:end], 1, end + 1
+                if counted:
+                    newline = rest.find(b"\n", after)
+                    if newline < 0:
+                        break
+                    count, after = int(rest[after:newline]), newline + 1
+                self.accounts.add(path, count)
+                at = after
+            rest = rest[at:]
+
+    def _recount(self, flags: list[str]) -> None:
+        """Exact numbers for files that met the cap of the first pass."""
+        accounts = self.accounts
+        full = [index for index, count in enumerate(accounts.counts) if count >= PER_FILE]
+        how = ["--count-matches" if self.query.only_matching else "--count", "--null", "--with-filename"]
+        if self.query.max_count is not None:
+            how.append(f"--max-count={self.query.max_count}")
+        for first in range(0, len(full), _RECOUNTED_AT_ONCE):
+            batch = {accounts.paths[index]: index for index in full[first : first + _RECOUNTED_AT_ONCE]}
+            _, printed = self.ripgrep.output([*flags, *how, "--", *map(os.fsdecode, batch)])
+            for path, index in batch.items():
+                _, _, after = printed.partition(path + b"\0")
+                number = after.partition(b"\n")[0]
+                if number.isdigit():  # else it has vanished since
+                    accounts.counts[index] = max(accounts.counts[index], int(number))
+
+    def _tell_if_nothing_was_searched(self, where: list[str]) -> None:
+        """No match in no file is not "0 matches": everything may be hidden or ignored."""
+        if not self.places or self.ripgrep.output([*self._filters(), "--files", "--quiet", *where])[0]:
+            self.fields["error"] = "nothing_searched"
+            self.notes.append("no file was searched: all are hidden, ignored or excluded (see --hidden, --no-ignore)")
+
+    def _explain(self, search: Search) -> None:
+        """Raise what ripgrep's refusal means; return where it only could not read something."""
+        complaint = search.complaint.removeprefix(b"rg: ")
+        reason = shown_text(complaint.rpartition(b"error: ")[2].partition(b"\n")[0], 200)
+        if complaint.startswith((b"regex parse error", b"compiled regex", b"the literal", b"PCRE2: error compiling")):
+            raise invalid(reason.removeprefix("PCRE2: error compiling pattern "))
+        if complaint.startswith(b"PCRE2 is not available"):
+            raise TeError("invalid_pattern", "this ripgrep has no PCRE2, which -P and back references need")
+        if complaint.startswith(b"unrecognized file type"):
+            raise TeError("unknown_type", f"{reason} (rg --type-list shows those that ripgrep knows)")
+        if complaint.startswith(b"error parsing glob"):
+            raise TeError("invalid_glob", reason)
+        if not search.complaints:
+            raise TeError("search_failed", f"ripgrep refused the search: {reason}")
+
+    # ---- what ripgrep is told ----
+
+    def _patterns(self) -> list[str]:
+        query = self.query
+        patterns = [*(query.patterns or []), *self._patterns_from_files()]
+        if not all(map(passable, patterns)):
+            raise invalid("it holds a NUL, or half of a surrogate pair")
+        flags: list[str] = []
+        if query.syntax == "fixed":
+            flags.append("--fixed-strings")
+        elif query.syntax == "perl":
+            flags.append("--pcre2")
+        else:
+            patterns, pcre = translate(patterns, extended=query.syntax == "extended")
+            if pcre:
+                flags.append("--pcre2")
+        if not patterns:
+            patterns = [NOTHING]
+            flags = []
+        flags.extend(f"--regexp={pattern}" for pattern in patterns)
+        for wanted, flag in (
+            (query.case, query.case),
+            (query.word, "--word-regexp"),
+            (query.whole_line, "--line-regexp"),
+            (query.invert, "--invert-match"),
+        ):
+            if wanted:
+                flags.append(flag)
+        return flags
+
+    def _patterns_from_files(self) -> list[str]:
+        patterns: list[str] = []
+        for name in self.query.pattern_files:
+            places = self.workspace.resolve(name)
+            try:
+                if len(places) != 1:
+                    raise OSError("a folder")
+                handle = places[0].root.open(places[0].relative)
+            except OSError as error:
+                raise TeError("not_a_file", f"-f needs a regular file: {one_line(name)}") from error
+            with os.fdopen(handle, "rb") as file:
+                text = file.read(MAX_PATTERN_CHARACTERS + 1)
+            if len(text) > MAX_PATTERN_CHARACTERS:
+                raise TeError(
+                    "too_long", f"te grep takes no pattern file of more than {MAX_PATTERN_CHARACTERS:,} bytes"
+                )
+            patterns.extend(os.fsdecode(line) for line in text.removesuffix(b"\n").split(b"\n") if text)
+        return patterns
+
+    def _filters(self) -> list[str]:
+        query, anchored = self.query, self.workspace.anchored
+        flags = ["--no-mmap", "--no-require-git", *query.types]
+        flags.extend(f"--glob={glob}" for given in query.globs for glob in anchored(given))
+        flags.extend(f"--iglob={glob}" for given in query.caseless_globs for glob in anchored(given))
+        flags.extend(f"--iglob=!{escaped_glob(name)}" for name in sorted(self.workspace.hidden))  # the last one wins
+        if query.hidden:
+            flags.append("--hidden")
+        if query.no_ignore:
+            flags.append("--no-ignore")
+        if query.follow and not self.verify:  # what a link leads to could not be verified
+            flags.append("--follow")
+        if self.workspace.guarded:
+            # What is found must not depend on files outside the roots, which cannot be read either.
+            flags.extend(("--no-ignore-parent", "--no-ignore-global"))
+        if self.verify:
+            flags.append("--encoding=none")  # offsets are then those of the file
+        if os.name == "nt":
+            flags.append("--path-separator=/")
+        return flags
+
+    def _format(self) -> list[str]:
+        query = self.query
+        limit = [] if query.max_count is None else [f"--max-count={query.max_count}"]
+        listed = {
+            "files": ["--files-with-matches", "--null"],
+            "without": ["--files-without-match", "--null"],
+            "counts": ["--count", "--null", "--with-filename", *limit],
+        }
+        if query.output in listed:
+            return listed[query.output]
+        most = min(PER_FILE, query.max_count or PER_FILE)
+        flags = ["--line-number", "--heading", "--null", "--with-filename", f"--max-count={most}"]
+        flags.extend((f"--max-columns={COLUMNS}", "--max-columns-preview"))
+        if self.verify:
+            flags.append("--byte-offset")
+        if query.only_matching:
+            flags.append("--only-matching")
+        elif query.context:
+            flags.extend((f"--before-context={query.before}", f"--after-context={query.after}"))
+        return flags
+
+    def _counted(self) -> re.Pattern[bytes] | None:
+        """What is a match in ripgrep's output; None where every line is one."""
+        if self.query.output != "lines" or not (self.query.context or self.query.only_matching):
+            return None
+        import re
+
+        something = b"." if self.query.only_matching else b""
+        return re.compile(rb"(?m)^\d+:" + (rb"\d+:" if self.verify else b"") + something)

@@ -1,0 +1,228 @@
+"""POSIX patterns, as grep reads them, written for ripgrep's regex engine or for PCRE2.
+
+ripgrep has one syntax of its own; who types `te grep` means grep's: basic patterns, where `+ ? | ( ) {` are
+ordinary characters until they are escaped, or extended ones (`-E`). Both have GNU's `\\<`, `\\>`, `\\w`. One
+deliberate difference: `\\d` and `\\t`, which POSIX leaves undefined, mean a digit and a tab here, since that is what
+people mean by them; one that is the engines': with `-o`, of several alternatives the first that matches is printed,
+not the longest. A pattern with a back reference needs PCRE2: ripgrep's own engine is linear in time and has none.
+"""
+
+from __future__ import annotations
+
+from llm_do_mcp.te.envelope import TeError
+
+NOTHING = r"[^\s\S]"
+"""Matches nothing, in both engines: what an empty list of patterns means to grep."""
+
+_META = frozenset(r"\.+*?()|[]{}^$")
+_CLASSES = {
+    "alpha": r"\p{Alphabetic}",
+    "digit": "0-9",
+    "alnum": r"\p{Alphabetic}\p{Nd}",
+    "upper": r"\p{Lu}",
+    "lower": r"\p{Ll}",
+    "space": r"\s",
+    "blank": r" \t",
+    "punct": r"\p{P}\p{S}",
+    "print": r"\P{C}",
+    "graph": r"[\P{C}--\s]",
+    "cntrl": r"\p{Cc}",
+    "xdigit": "0-9A-Fa-f",
+}
+
+
+def invalid(reason: str) -> TeError:
+    """The error for a pattern that cannot be used."""
+    return TeError("invalid_pattern", f"invalid regex pattern: {reason}")
+
+
+def translate(patterns: list[str], *, extended: bool) -> tuple[list[str], bool]:
+    """POSIX patterns in ripgrep's syntax.
+
+    Args:
+        patterns: The patterns as they were typed.
+        extended: As with grep's `-E`; otherwise basic.
+
+    Returns:
+        The patterns, and whether they need PCRE2 (then all are written for it).
+
+    Raises:
+        TeError: `invalid_pattern`.
+    """
+    parsers = [_Parser(pattern, extended=extended, pcre=False) for pattern in patterns]
+    written = [parser.parse() for parser in parsers]
+    if not any(parser.has_reference for parser in parsers):
+        return written, False
+    return [_Parser(pattern, extended=extended, pcre=True).parse() for pattern in patterns], True
+
+
+class _Parser:
+    """Reads one pattern from left to right; groups are kept on a stack, so that depth costs no recursion."""
+
+    def __init__(self, text: str, *, extended: bool, pcre: bool) -> None:
+        self.text = text
+        self.at = 0
+        self.extended = extended
+        self.pcre = pcre
+        self.has_reference = False
+        self.groups: list[tuple[list[str], list[str]]] = []
+        self.branches: list[str] = []
+        self.atoms: list[str] = []
+        self.repeated = False
+        """The last atom has a quantifier already: `a+?` must not turn into a lazy one."""
+
+    def parse(self) -> str:
+        while self.at < len(self.text):
+            character = self._next()
+            if character == "\\":
+                self._escaped()
+            elif character == "[":
+                self._add(self._bracket())
+            elif character == ".":
+                self._add(".")
+            elif character == "*" or (self.extended and character in "(){|+?"):
+                self._operator(character)
+            elif (character == "^" and self._starts()) or (character == "$" and self._ends()):
+                self._add(character)
+            else:
+                self._add(_literal(character))
+        if self.groups:
+            raise invalid("a group is not closed")
+        return self._alternatives()
+
+    def _next(self) -> str:
+        self.at += 1
+        return self.text[self.at - 1]
+
+    def _add(self, atom: str) -> None:
+        self.atoms.append(atom)
+        self.repeated = False
+
+    def _starts(self) -> bool:
+        return self.extended or not self.atoms
+
+    def _ends(self) -> bool:
+        return self.extended or self.at == len(self.text) or self.text.startswith(("\\)", "\\|"), self.at)
+
+    def _alternatives(self) -> str:
+        return "|".join([*self.branches, "".join(self.atoms)])
+
+    def _escaped(self) -> None:
+        if self.at == len(self.text):
+            raise invalid("it ends in a backslash")
+        character = self._next()
+        if character in "(){|+?" and not self.extended:
+            self._operator(character)
+        elif character in "123456789":
+            self.has_reference = True
+            self._add(f"\\g{{{character}}}" if self.pcre else "")
+        elif character in "wWsSbBdDt":
+            self._add("\\" + character)
+        elif character in "<>`'":
+            self._add(self._boundary(character))
+        else:
+            self._add(_literal(character))
+
+    def _boundary(self, character: str) -> str:
+        if character in "`'":
+            return "^" if character == "`" else "$"
+        if self.pcre:
+            return r"(?<!\w)(?=\w)" if character == "<" else r"(?<=\w)(?!\w)"
+        return r"\b{start}" if character == "<" else r"\b{end}"
+
+    def _operator(self, operator: str) -> None:
+        if operator == "(":
+            self.groups.append((self.branches, self.atoms))
+            self.branches, self.atoms = [], []
+        elif operator == ")":
+            if not self.groups and self.extended:
+                self._add("\\)")
+                return
+            if not self.groups:
+                raise invalid("a group is closed that was not opened")
+            group = ("(" if self.pcre else "(?:") + self._alternatives() + ")"
+            self.branches, self.atoms = self.groups.pop()
+            self._add(group)
+        elif operator == "|":
+            self.branches.append("".join(self.atoms))
+            self.atoms = []
+        else:
+            self._repeat(operator)
+
+    def _repeat(self, operator: str) -> None:
+        nothing = not self.atoms if self.extended and operator != "{" else self.atoms in ([], ["^"])
+        if nothing and self.extended and operator != "{":
+            return  # grep takes it for a repeated nothing
+        quantifier = self._interval() if operator == "{" and not nothing else operator
+        if nothing or quantifier is None:
+            self._add(_literal(operator))  # grep takes the character itself
+            return
+        if self.repeated or self.atoms[-1] in ("^", "$"):
+            self.atoms[-1] = f"(?:{self.atoms[-1]})"
+        self.atoms[-1] += quantifier
+        self.repeated = True
+
+    def _interval(self) -> str | None:
+        close = "}" if self.extended else "\\}"
+        end = self.text.find(close, self.at)
+        least, comma, most = self.text[self.at : max(end, self.at)].partition(",")
+        well_formed = (least.isdecimal() or (comma and not least)) and (most.isdecimal() or not most)
+        if end < 0 or not well_formed:
+            if self.extended:
+                return None
+            raise invalid("\\{ needs \\{N\\}, \\{N,\\}, \\{,M\\} or \\{N,M\\}")
+        self.at = end + len(close)
+        return f"{{{least or '0'}{comma}{most}}}"
+
+    def _bracket(self) -> str:
+        start = self.at
+        if self.text.startswith("^", self.at):
+            self.at += 1
+        negated = self.at > start
+        first = self.at
+        items: list[str] = []
+        while True:
+            if self.at >= len(self.text):
+                raise invalid("a bracket is not closed")
+            if self.text[self.at] == "]" and self.at > first:
+                break
+            items.append(self._bracket_item())
+        content = self.text[first : self.at]
+        self.at += 1
+        if not negated and len(content) > 2 and content[0] == content[-1] == ":":
+            raise invalid(f"a class is written [[{content}]], not [{content}]")
+        return ("[^" if negated else "[") + "".join(items) + "]"
+
+    def _bracket_item(self) -> str:
+        if self.text.startswith("[:", self.at):
+            end = self.text.find(":]", self.at + 2)
+            name = self.text[self.at + 2 : max(end, 0)]
+            if name not in _CLASSES:
+                raise invalid(f"it has no class of the name in a bracket; there are {' '.join(_CLASSES)}")
+            self.at = end + 2
+            return f"[:{name}:]" if self.pcre else _CLASSES[name]
+        low = self._bracket_character()
+        if self.text.startswith("-", self.at) and not self.text.startswith("-]", self.at):
+            self.at += 1
+            if self.at >= len(self.text):
+                raise invalid("a bracket is not closed")
+            return f"{_in_bracket(low)}-{_in_bracket(self._bracket_character())}"
+        return _in_bracket(low)
+
+    def _bracket_character(self) -> str:
+        for kind in ("=", "."):
+            if self.text.startswith("[" + kind, self.at):
+                end = self.text.find(kind + "]", self.at + 2)
+                if end != self.at + 3:
+                    raise invalid(f"[{kind}x{kind}] takes one character")
+                self.at = end + 2
+                return self.text[end - 1]
+        return self._next()
+
+
+def _literal(character: str) -> str:
+    return "\\" + character if character in _META else character
+
+
+def _in_bracket(character: str) -> str:
+    return "\\" + character if character in "\\[]^-&~" else character

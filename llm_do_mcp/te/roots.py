@@ -1,0 +1,326 @@
+"""Where a command may look: the folders it was given, and how paths in them are written, opened and shown.
+
+In the server the working folder is a virtual one that holds the aliases, so a path is `alias/relative`. The command
+has one root, the working directory, and its paths are plain. Paths are resolved as text: `..` never reaches the
+file system, and what leaves the roots is refused before anything is opened.
+
+A guarded root is held by a handle and walked from there without following links, so that a path that is checked
+cannot be swapped for another one afterwards. ripgrep is given `/proc/self/fd/N` for it where there is such a thing:
+a root that is renamed or replaced while it is served stays the folder that it was.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from llm_do_mcp.te.envelope import TeError
+from llm_do_mcp.te.text import one_line, real_path, shown_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_BY_HANDLE = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+_FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_FILE_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
+_HANDLES = "/proc/self/fd"
+
+
+class IsLink(OSError):
+    """A path in a guarded root that is a link, or goes through one."""
+
+
+class Root:
+    """One folder that may be searched.
+
+    Args:
+        alias: Its name in the virtual folder; empty for the one root of a plain working directory.
+        folder: Its absolute path, or a handle that the caller keeps open.
+        suffixes: The only suffixes of files that may be seen, or None for all.
+        guarded: Whether it is held by a handle and links in paths are refused.
+    """
+
+    def __init__(self, alias: str, folder: str | int, suffixes: Sequence[str] | None, *, guarded: bool) -> None:
+        self.alias = alias
+        self.path = folder if isinstance(folder, str) else f"{_HANDLES}/{folder}"
+        self.suffixes = None if suffixes is None else tuple(suffix.lower() for suffix in suffixes)
+        self.handle: int | None = None
+        if guarded and _BY_HANDLE:
+            self.handle = os.open(folder, _FOLDER_FLAGS) if isinstance(folder, str) else os.dup(folder)
+        self.guarded = guarded
+        self.mount: str | None = None
+        """How ripgrep is told of this root, and how its results start; None while it is not searched."""
+
+    @property
+    def reached(self) -> str:
+        """The path by which another program reaches this very folder."""
+        if self.handle is not None and os.path.isdir(_HANDLES):
+            return f"{_HANDLES}/{self.handle}"
+        return self.path.replace(os.sep, "/").rstrip("/") or "/"
+
+    def stat(self, relative: str) -> os.stat_result:
+        """Like `os.stat`; raises `OSError`, and `IsLink` for a link on the way where the root is guarded."""
+        if self.handle is None:
+            return os.stat(self._join(relative))
+        folder, name = self._enter(relative)
+        try:
+            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        finally:
+            os.close(folder)
+        if stat.S_ISLNK(found.st_mode):
+            raise IsLink(relative)
+        return found
+
+    def open(self, relative: str) -> int:
+        """A handle on a regular file, for reading. Never waits for a FIFO; raises `OSError`."""
+        if self.handle is None:
+            handle = os.open(self._join(relative), _FILE_FLAGS)
+        else:
+            folder, name = self._enter(relative)
+            try:
+                handle = os.open(name, _FILE_FLAGS | _NO_LINKS, dir_fd=folder)
+            finally:
+                os.close(folder)
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise OSError("not a regular file")
+        return handle
+
+    def _enter(self, relative: str) -> tuple[int, str]:
+        """The folder that holds `relative`, reached without following a link, and the last name."""
+        assert self.handle is not None
+        *folders, name = relative.split("/")
+        at = os.dup(self.handle)
+        for folder in folders:
+            try:
+                below = os.open(folder, _FOLDER_FLAGS | _NO_LINKS, dir_fd=at)
+            except NotADirectoryError as error:
+                if stat.S_ISLNK(os.stat(folder, dir_fd=at, follow_symlinks=False).st_mode):
+                    raise IsLink(relative) from error
+                raise
+            finally:
+                os.close(at)
+            at = below
+        return at, name or "."
+
+    def _join(self, relative: str) -> str:
+        path = os.path.join(self.path, relative)
+        if self.guarded:  # no handles here (Windows): a check by name, which a race can pass
+            real, root = os.path.realpath(path), os.path.realpath(self.path)
+            if os.path.commonpath([real, root]) != root:
+                raise IsLink(relative)
+        return path
+
+    def close(self) -> None:
+        if self.handle is not None:
+            os.close(self.handle)
+            self.handle = None
+
+
+class Place:
+    """A path that a command named: a root and a path below it (empty for the root itself).
+
+    `size` is a file's size in bytes, and None for a folder.
+    """
+
+    __slots__ = ("relative", "root", "size")
+
+    def __init__(self, root: Root, relative: str, size: int | None = None) -> None:
+        self.root = root
+        self.relative = relative
+        self.size = size
+
+    @property
+    def argument(self) -> str:
+        """The path as ripgrep is given it. It never starts with `-`."""
+        assert self.root.mount is not None
+        return f"{self.root.mount}/{self.relative}" if self.relative else self.root.mount
+
+
+class Workspace:
+    """All roots of one command.
+
+    Args:
+        roots: Alias → absolute path or folder handle; the alias "." stands for a plain working directory.
+        hidden: Names of files and folders that are never found, whatever the flags say.
+        suffixes: Alias → the only suffixes that may be seen there.
+        guarded: Whether paths must not lead out of the roots.
+
+    Raises:
+        TeError: `nothing_to_search`: there is no root, or one is gone.
+    """
+
+    def __init__(
+        self,
+        roots: Mapping[str, str | int],
+        *,
+        hidden: Sequence[str],
+        suffixes: Mapping[str, Sequence[str]],
+        guarded: bool,
+    ) -> None:
+        self.hidden = frozenset(map(_folded, hidden))
+        self.guarded = guarded
+        self.roots: list[Root] = []
+        try:
+            for alias, folder in roots.items():
+                allowed = suffixes.get(alias)
+                self.roots.append(Root("" if alias == "." else alias, folder, allowed, guarded=guarded))
+        except OSError as error:
+            self.close()
+            raise TeError("nothing_to_search", f"the folder {alias} cannot be opened") from error
+        if not self.roots:
+            raise TeError("nothing_to_search", "there is no folder to search")
+        self.plain = not self.roots[0].alias
+
+    def close(self) -> None:
+        for root in self.roots:
+            root.close()
+
+    def mount(self, searched: Sequence[Root]) -> str:
+        """Settle how ripgrep is told of the roots that are searched; the others cannot appear in its results.
+
+        One root is ripgrep's working folder, which is fastest: the kernel resolves short paths. Several cannot be.
+
+        Returns:
+            The folder in which ripgrep has to run.
+        """
+        if len(searched) == 1:
+            searched[0].mount = "."
+            return searched[0].reached
+        for root in searched:
+            root.mount = root.reached
+        return os.path.abspath(os.sep)
+
+    def resolve(self, argument: str) -> list[Place]:
+        """The places that a path names: several for the virtual folder itself.
+
+        Raises:
+            TeError: `outside`, `path_not_found` or `not_a_file`, with the path as it was given.
+        """
+        shown = one_line(argument)
+        missing = TeError("path_not_found", f"no such file or folder: {shown}")
+        if not argument or "\0" in argument:
+            raise missing
+        parts = self._parts(real_path(argument), shown)
+        if self._is_hidden(parts):
+            raise missing
+        if not parts:
+            return [Place(root, "") for root in self.roots]
+        root = self.roots[0] if self.plain else next((root for root in self.roots if root.alias == parts[0]), None)
+        if root is None:
+            raise TeError("path_not_found", f"{missing.message}; the folders here are {self._aliases()}")
+        place = self._place(root, "/".join(parts if self.plain else parts[1:]), shown)
+        if place is None:
+            raise missing
+        return [place]
+
+    def _is_hidden(self, parts: Sequence[str]) -> bool:
+        return any(_folded(part) in self.hidden for part in parts)
+
+    def _aliases(self) -> str:
+        return " ".join(root.alias for root in self.roots[:20])
+
+    def _parts(self, path: str, shown: str) -> list[str]:
+        """The path's names, with `.` and `..` taken away."""
+        outside = TeError("outside", f"{shown} is outside what may be searched")
+        if os.name == "nt":
+            path = path.replace("\\", "/")
+        base = self.roots[0].path.rstrip("/")
+        if self.plain and not self.guarded and (path + "/").startswith(base + "/"):
+            path = path[len(base) + 1 :] or "."
+        if path.startswith("/") or (os.name == "nt" and ":" in path):
+            raise outside
+        parts: list[str] = []
+        for part in path.split("/"):
+            if part == "..":
+                if not parts:
+                    raise outside
+                parts.pop()
+            elif part not in ("", "."):
+                parts.append(part)
+        return parts
+
+    def _place(self, root: Root, relative: str, shown: str) -> Place | None:
+        """What is there, or None if nothing is."""
+        try:
+            found = root.stat(relative)
+        except IsLink as error:
+            raise TeError("outside", f"{shown} leads through a link; name the file or folder itself") from error
+        except PermissionError as error:
+            raise TeError("not_readable", f"{shown} may not be read") from error
+        except (OSError, ValueError):
+            return None
+        if stat.S_ISDIR(found.st_mode):
+            return Place(root, relative)
+        if not stat.S_ISREG(found.st_mode):
+            raise TeError("not_a_file", f"{shown} is neither a regular file nor a folder")
+        return Place(root, relative, found.st_size)
+
+    def locate(self, path: bytes) -> tuple[Root, str]:
+        """The root and the relative path of a path that ripgrep printed."""
+        name = os.fsdecode(path)
+        for root in self.roots:
+            if root.mount is not None and name.startswith(root.mount + "/"):
+                return root, name[len(root.mount) + 1 :]
+        raise ValueError("ripgrep printed a path of no root")
+
+    def is_seen(self, path: bytes) -> bool:
+        """Whether a file that ripgrep found may be seen at all."""
+        root, relative = self.locate(path)
+        if self._is_hidden(relative.split("/")):
+            return False
+        return root.suffixes is None or relative.lower().endswith(root.suffixes)
+
+    def order(self, path: bytes) -> tuple[int, bytes]:
+        """Where a path that ripgrep printed comes in an answer: by root, in the order they were given, then by name."""
+        for index, root in enumerate(self.roots):
+            if root.mount == "." or (root.mount is not None and path.startswith(os.fsencode(root.mount + "/"))):
+                return index, path
+        return len(self.roots), path
+
+    def shown(self, root: Root, relative: str) -> str:
+        """A file's name in the answer, usable as a path in the next command."""
+        if root.alias:
+            return shown_path(f"{root.alias}/{relative}")
+        name = shown_path(relative)
+        return f"./{name}" if name.startswith(("#", "[", "-")) else name  # it must look like nothing but a path
+
+    def anchored(self, glob: str) -> list[str]:
+        """A caller's glob for ripgrep. One with a `/` inside starts at an alias, or else in each of the roots."""
+        mark = "!" if glob.startswith("!") else ""
+        body = glob[len(mark) :]
+        if self.plain or "/" not in body.rstrip("/") or body.startswith("**/"):
+            return [glob]
+        from fnmatch import fnmatchcase
+
+        body = body.removeprefix("./").lstrip("/")
+        first, _, rest = body.partition("/")
+        roots = [root for root in self.roots if root.mount is not None]
+        named = [root for root in roots if fnmatchcase(root.alias, first)]
+        return [
+            f"{mark}{'' if root.mount == '.' else escaped_glob(root.reached)}/{(rest or '**') if named else body}"
+            for root in named or roots
+        ]
+
+    def excluded(self, root: Root, globs: Sequence[str]) -> bool:
+        """Whether a glob without a `/` inside (`--exclude-dir=alias`) excludes a whole root by its alias."""
+        from fnmatch import fnmatchcase
+
+        names = [glob[1:].rstrip("/") for glob in globs if glob.startswith("!")]
+        return any(fnmatchcase(root.alias, name) for name in names if "/" not in name)
+
+
+def _folded(name: str) -> str:
+    """One form for the spellings that some file system takes for the same name."""
+    if not name.isascii():
+        from unicodedata import category, normalize
+
+        name = normalize("NFC", "".join(character for character in name if category(character) != "Cf"))
+    return name.casefold().rstrip(" .") or name
+
+
+def escaped_glob(path: str) -> str:
+    """A glob that matches this path and no other."""
+    return "".join("\\" + character if character in "\\*?[]{}!" else character for character in path)

@@ -1,0 +1,64 @@
+"""Keeps what a search printed, so that what is shown can be chosen after all of it has been seen.
+
+Small results stay in memory; larger ones go to an unnamed temporary file, up to a cap. What lies beyond the cap is
+counted by the search all the same, but cannot be shown.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import IO
+
+IN_MEMORY = 1 << 20
+CAP = 256 << 20
+
+
+class Spool:
+    """Bytes that are appended, and read back by their offset."""
+
+    def __init__(self) -> None:
+        self._memory = bytearray()
+        self._file: IO[bytes] | None = None
+        self._full = False
+        self.size = 0
+        """Bytes kept, at most `CAP`."""
+
+    def write(self, piece: bytes) -> None:
+        """Append; nothing more is kept once the cap is reached or the disk is full."""
+        if self._full:
+            return
+        try:
+            if self._file is None and self.size + len(piece) > IN_MEMORY:
+                self._move_to_file()
+            if self._file is None:
+                self._memory += piece
+            else:
+                self._file.seek(self.size)
+                self._file.write(piece)
+        except OSError:
+            self._full = True
+            return
+        self.size += len(piece)
+        self._full = self.size >= CAP
+
+    def read(self, offset: int, size: int) -> bytes:
+        """At most `size` bytes from `offset`; fewer, or none, where the spool ends."""
+        size = min(size, self.size - offset)
+        if size <= 0:
+            return b""
+        if self._file is None:
+            return bytes(self._memory[offset : offset + size])
+        self._file.seek(offset)
+        return self._file.read(size)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def _move_to_file(self) -> None:
+        from tempfile import TemporaryFile
+
+        self._file = TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as the spool
+        self._file.write(self._memory)
+        self._memory = bytearray()

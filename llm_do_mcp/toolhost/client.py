@@ -1,0 +1,368 @@
+"""The tool host as the server uses it: describe a project's tool modules, call their functions.
+
+`ToolHost` keeps one child process, started when first needed and replaced when it dies, is stuck, or holds code that
+has been edited. What must stop is stopped in three steps: the call is told (`ctx.cancelled`); if it does not end, the
+process is *retired*, so that new calls go to a new one, and what else runs in it may finish for a moment; then it is
+killed. When `call` returns or raises, however it does, its function is no longer running.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+
+from llm_do_mcp.errors import CallError, FunctionFailed, InvalidInput, ToolHostDied
+from llm_do_mcp.toolhost.descriptions import BrokenFunction, ToolFunction, ToolModule
+from llm_do_mcp.toolhost.exchange import Exchange, Host, NotBegun
+from llm_do_mcp.toolhost.frames import Frame
+from llm_do_mcp.toolhost.process import CannotStart, environment, interpreter
+
+__all__ = ["BrokenFunction", "ToolFunction", "ToolHost", "ToolModule"]
+
+ATTEMPTS = 3
+
+
+class ToolHost:
+    """The child process that holds a project's Python. It belongs to the event loop that uses it first.
+
+    Args:
+        project_root: The project's folder; the working directory of the tools.
+        python: The interpreter (`tools.python`): None for ours, a command, or a path from the project's folder.
+        env: Names of environment variables that the tools get besides the basics (`tools.env`).
+        start_timeout: Seconds until a started process must answer.
+        import_timeout: Seconds that the import of a module may take.
+        cancel_grace: Seconds that a cancelled call has to end by itself.
+        drain: Seconds that the other calls have to finish in a process that must be killed.
+    """
+
+    def __init__(
+        self,
+        project_root: str | os.PathLike[str],
+        *,
+        python: str | None = None,
+        env: Collection[str] = (),
+        start_timeout: float = 10.0,
+        import_timeout: float = 10.0,
+        cancel_grace: float = 0.5,
+        drain: float = 1.0,
+    ) -> None:
+        self._root = os.path.abspath(project_root)
+        self._python = python
+        self._env = tuple(env)
+        self._start_timeout = start_timeout
+        self._import_timeout = import_timeout
+        self._cancel_grace = cancel_grace
+        self._drain = drain
+        self._current: Host | None = None
+        self._alive: set[Host] = set()
+        self._closed = False
+
+    async def describe(self, modules: Sequence[str]) -> tuple[ToolModule, ...]:
+        """What the modules hold, as they are on disk now. A module that cannot be loaded has an `error`; none raises.
+
+        Args:
+            modules: Paths relative to the project: `tools.py`, `workers/x/tools.py`, a folder with an `__init__.py`.
+        """
+        return tuple([await self._describe_fresh(path) for path in modules])
+
+    async def call(
+        self,
+        module: str,
+        function: str,
+        arguments: dict[str, Any],
+        *,
+        on_call: Callable[[str, Any], Awaitable[Any]] | None = None,
+        on_ask: Callable[[str], Awaitable[Any]] | None = None,
+        on_log: Callable[[str], Awaitable[None]] | None = None,
+        on_progress: Callable[[float, float | None, str], Awaitable[None]] | None = None,
+        timeout: float | None = None,
+        code_hash: str | None = None,
+    ) -> Any:
+        """Calls a tool and gives its result as plain JSON values.
+
+        Cancelling it cancels the call, as the module's docstring says.
+
+        Args:
+            module: As for `describe`.
+            function: The tool's name.
+            arguments: By parameter, plain JSON values.
+            on_call, on_ask: What the context's `call` and `ask` reach; None refuses them. A `CallError` that they raise
+                is raised in the tool, which may go on; anything else stops the tool, and is raised from here.
+            on_log, on_progress: What the context's `log` and `progress` reach; None drops them.
+            timeout: Seconds that it may run; while a question of its context is open, the clock stands still.
+            code_hash: Of the module, as described: if its code has changed since, nothing is run.
+
+        Raises:
+            InvalidInput: The arguments do not fit.
+            ToolHostDied: The process ended while the function ran; whether it took effect is unknown.
+            FunctionFailed: It raised, took too long, returned what JSON cannot carry, or could not be run at all.
+        """
+        request = {"do": "call", "module": module, "function": function, "input": arguments, "code_hash": code_hash}
+        return await self._run(request, _Callbacks(on_call, on_ask, on_log, on_progress), timeout)
+
+    async def evaluate(self, module: str, function: str, payload: Any, *, timeout: float | None = None) -> Any:
+        """Calls any function of a project's file with one JSON value: it need not be a tool, nor be annotated.
+
+        Raises as `call`.
+        """
+        request = {"do": "evaluate", "module": module, "function": function, "input": payload}
+        return await self._run(request, _Callbacks(), timeout)
+
+    def kill(self) -> None:
+        """Ends everything at once: calls under way raise `ToolHostDied`, later ones are refused."""
+        self._closed = True
+        for host in list(self._alive):
+            self._stop(host, "the server is stopping")
+
+    async def aclose(self) -> None:
+        """`kill`, and waits until the processes are gone."""
+        self.kill()
+        for host in list(self._alive):
+            with anyio.move_on_after(1.0):
+                await asyncio.wrap_future(host.process.ended)
+
+    # ---- one process
+
+    async def _host(self) -> Host:
+        """The process for a new call, started if there is none."""
+        if self._closed:
+            raise CannotStart("the tool host is closed")
+        host = self._current
+        if host is None:
+            python = interpreter(self._python, self._root)
+            # Waits only until the program is loaded, a few milliseconds; a thread for it would let two start.
+            host = self._current = Host(python, self._root, environment(self._env, os.environ), self._forget)
+            self._alive.add(host)
+        with anyio.move_on_after(self._start_timeout):
+            refusal = await asyncio.shield(host.started)
+            if refusal is None:
+                return host
+            self._stop(host, refusal)
+            raise CannotStart(f"tools.python: {self._python or 'our interpreter'} cannot run the tool host: {refusal}")
+        self._stop(host, "it did not start")
+        raise CannotStart(f"the tool host did not answer within {self._start_timeout:g} s of its start")
+
+    def _retire(self, host: Host) -> None:
+        if self._current is host:
+            self._current = None
+        host.retire()
+
+    def _stop(self, host: Host, reason: str) -> None:
+        self._retire(host)
+        host.kill(reason)
+
+    def _forget(self, host: Host) -> None:
+        self._alive.discard(host)
+        if self._current is host:
+            self._current = None
+
+    # ---- one call
+
+    async def _describe_fresh(self, path: str) -> ToolModule:
+        described = ToolModule(path, error=f"{path}: the tool host keeps ending before it can import it")
+        for _ in range(ATTEMPTS):
+            try:
+                host = await self._host()
+                described, stale = await self._load(host, path)
+            except CannotStart as error:
+                return ToolModule(path, error=f"{path}: {error}")
+            except NotBegun:
+                continue
+            if not stale:
+                break
+            self._retire(host)
+        return described
+
+    async def _load(self, host: Host, path: str) -> tuple[ToolModule, bool]:
+        """Has a module imported. Also tells whether this process holds code that has been edited since."""
+        stopped = f"the import of {path} did not end"
+        try:
+            frame = await self._exchange(
+                host, {"do": "describe", "module": path}, _Callbacks(), self._import_timeout, stopped=stopped, grace=0
+            )
+        except _TimedOut as late:
+            message = f"{late.place or path}: still importing after {self._import_timeout:g} s; it was stopped"
+            return ToolModule(path, error=message), False
+        if frame["say"] == "died":
+            if host.killed or not frame["alone"]:
+                raise NotBegun  # this import is not to blame, and an unfinished one has no effects to lose
+            how = frame["how"]
+            return ToolModule(path, error=f"{path}: the tool host ended while it was imported ({how})"), False
+        if frame["say"] == "error":
+            return ToolModule(path, error=f"{path}: {frame['text']}"), False
+        described = ToolModule.from_json(frame["value"]["module"])
+        host.loaded.add(path)
+        return described, bool(frame["value"]["stale"])
+
+    async def _run(self, request: Frame, callbacks: _Callbacks, timeout: float | None) -> Any:
+        path, name = request["module"], request["function"]
+        stopped = f"`{name}` of {path} did not end"
+        for _ in range(ATTEMPTS):
+            try:
+                host = await self._host()
+                if path not in host.loaded:  # its import has a time limit of its own
+                    described, _ = await self._load(host, path)
+                    if described.error is not None:
+                        raise FunctionFailed(described.error)
+                frame = await self._exchange(
+                    host, request, callbacks, timeout, stopped=stopped, grace=self._cancel_grace
+                )
+            except NotBegun:
+                continue
+            except CannotStart as error:
+                raise FunctionFailed(f"{path}: `{name}` cannot be run: {error}") from error
+            except _TimedOut as late:
+                message = f"{late.place or path}: `{name}` was still running after {timeout:g} s; it was stopped"
+                raise FunctionFailed(message) from None
+            if frame["say"] == "result":
+                return frame["value"]
+            if frame["say"] == "died":
+                how = host.killed or frame["how"]
+                raise ToolHostDied(f"{path}: the tool host ended while `{name}` ran ({how}); its effect is unknown")
+            raise (InvalidInput if frame["kind"] == "input" else FunctionFailed)(frame["text"])
+        raise FunctionFailed(f"{path}: the tool host keeps ending before `{name}` can begin; nothing was run")
+
+    async def _exchange(
+        self,
+        host: Host,
+        request: Frame,
+        callbacks: _Callbacks,
+        timeout: float | None,
+        *,
+        stopped: str,
+        grace: float,
+    ) -> Frame:
+        """Has one request carried out and gives the last frame about it. However this ends, it is no longer running.
+
+        Args:
+            stopped: What the other calls are told where the process has to be killed because of this one.
+            grace: Seconds that it has to end by itself.
+
+        Raises:
+            InvalidInput: The request cannot be carried.
+            NotBegun: The process ended before the request reached it.
+            _TimedOut: It ran for longer than it may.
+        """
+        try:
+            exchange = host.begin(request)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidInput(f"{request['module']}: the arguments cannot be carried as JSON ({error})") from error
+        try:
+            frame = await self._converse(exchange, callbacks, timeout)
+        except BaseException:
+            await self._end(host, exchange, stopped, grace)
+            raise
+        finally:
+            host.finish(exchange)
+        if frame["say"] == "died" and not exchange.begun:
+            raise NotBegun
+        return frame
+
+    async def _converse(self, exchange: Exchange, callbacks: _Callbacks, timeout: float | None) -> Frame:
+        """Answers what a call asks until its last frame, which it gives.
+
+        Raises:
+            _TimedOut: It ran for longer than it may.
+            Exception: What a callback raised that is not the tool's to handle.
+        """
+        remaining = timeout
+        open_questions = 0
+        last: Frame | None = None
+        failure: Exception | None = None
+        async with anyio.create_task_group() as group:
+            while last is None and failure is None:
+                began = time.monotonic()
+                frame = await exchange.receive(None if open_questions else remaining)
+                if remaining is not None and not open_questions:
+                    remaining -= time.monotonic() - began
+                match frame:
+                    case None:
+                        failure = _TimedOut(await exchange.place())
+                    case {"say": "question"}:
+                        open_questions += 1
+                        group.start_soon(_answer, exchange, callbacks, frame)
+                    case {"say": "answered", "failure": broken}:
+                        open_questions -= 1
+                        failure = broken
+                    case {"say": "log" | "progress"}:
+                        failure = await _tell(callbacks, frame)
+                    case _:  # its last
+                        last = frame
+            group.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+        assert last is not None
+        return last
+
+    async def _end(self, host: Host, exchange: Exchange, reason: str, grace: float) -> None:
+        """Sees to it that a call is no longer running: asks it to end, then retires and kills its process."""
+        exchange.stopping = True
+        with anyio.CancelScope(shield=True):
+            exchange.send({"do": "cancel"})
+            if await exchange.ends_within(grace):
+                return
+            self._retire(host)
+            others = [other.done for other in host.exchanges() if not other.stopping]
+            if others:
+                await asyncio.wait(others, timeout=self._drain)
+            host.kill(reason)
+            await exchange.ends_within(1.0)
+
+
+@dataclass(frozen=True)
+class _Callbacks:
+    """What a tool's `ToolContext` reaches; see `ToolHost.call`."""
+
+    call: Callable[[str, Any], Awaitable[Any]] | None = None
+    ask: Callable[[str], Awaitable[Any]] | None = None
+    log: Callable[[str], Awaitable[None]] | None = None
+    progress: Callable[[float, float | None, str], Awaitable[None]] | None = None
+
+
+class _TimedOut(Exception):
+    """A call ran for longer than it may. `place`: where it was then, where that could be found out."""
+
+    def __init__(self, place: str | None) -> None:
+        super().__init__(place)
+        self.place = place
+
+
+async def _tell(callbacks: _Callbacks, frame: Frame) -> Exception | None:
+    """Passes on what a tool tells. Gives what the callback raised, if it did."""
+    try:
+        if frame["say"] == "log" and callbacks.log is not None:
+            await callbacks.log(frame["text"])
+        elif frame["say"] == "progress" and callbacks.progress is not None:
+            await callbacks.progress(frame["done"], frame["total"], frame["text"])
+    except Exception as error:
+        return error
+    return None
+
+
+async def _answer(exchange: Exchange, callbacks: _Callbacks, question: Frame) -> None:
+    """Answers a question of a tool, and tells the conversation that it was answered."""
+    answer: Frame = {"do": "answer", "question": question["question"]}
+    failure: Exception | None = None
+    try:
+        exchange.send(answer | {"value": await _answer_to(callbacks, question)})
+    except CallError as error:
+        exchange.send(answer | {"error": str(error), "kind": type(error).__name__})
+    except Exception as error:
+        failure = error
+    exchange.deliver({"say": "answered", "failure": failure})
+
+
+async def _answer_to(callbacks: _Callbacks, question: Frame) -> Any:
+    if question["what"] == "call":
+        if callbacks.call is None:
+            raise FunctionFailed("other functions cannot be called from here")
+        return await callbacks.call(question["name"], question["input"])
+    if callbacks.ask is None:
+        raise FunctionFailed("nobody can be asked from here")
+    return await callbacks.ask(question["text"])

@@ -1,0 +1,254 @@
+"""The `filesystem` toolset: list, read and write files under the caller's sandbox roots.
+
+A worker's model names files `alias/path` and is given three functions for all its roots; an MCP client is given
+three per root, with paths below it. Both are the same functions of the gate, `files.list`, `files.read` and
+`files.write`, with paths in the one form `alias/path`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llm_do_mcp.errors import SandboxError
+from llm_do_mcp.models.attachments import attachment
+from llm_do_mcp.runtime.function import JSON, Declaration, Function, Preview
+from llm_do_mcp.runtime.gate import Call
+from llm_do_mcp.runtime.policy import Rule
+from llm_do_mcp.runtime.threads import in_thread
+from llm_do_mcp.sandbox.files import Handles, Sandbox
+from llm_do_mcp.sandbox.names import one_spelling
+from llm_do_mcp.sandbox.root import Root
+
+READ_CHARS = 200_000
+"""Characters that a read gives where the caller does not say."""
+
+_MODES = {"ro": "read only", "rw": "read and write", "out": "write; shows only what this run wrote"}
+
+
+def declare(roots: Sequence[Root]) -> tuple[Declaration, ...]:
+    """The file operations over these roots; writing only where one can be written."""
+    if not roots:
+        return ()
+    folders = "; ".join(f"{root.alias} ({_MODES[root.mode]})" for root in roots)
+    path = {"type": "string", "description": f"alias/path. Folders: {folders}"}
+    options = {"roots": [root.to_json() for root in roots]}
+    declarations = [
+        Declaration(
+            name="files.list",
+            shown="list_files",
+            description=f"List the files of a folder. Folders: {folders}.",
+            input_schema=_object(
+                {
+                    "path": {**path, "description": f"alias, or alias/folder. Folders: {folders}"},
+                    "pattern": {"type": "string", "description": "glob below it, by default **/*"},
+                },
+                ["path"],
+            ),
+            output_schema=LISTING,
+            risk="read",
+            toolset="filesystem",
+            options=options,
+        ),
+        Declaration(
+            name="files.read",
+            shown="read_file",
+            description="Read a text file. A long one is read in parts: go on with `offset`.",
+            input_schema=_object(
+                {
+                    "path": path,
+                    "max_chars": {"type": "integer", "minimum": 1, "maximum": 1_000_000, "default": READ_CHARS},
+                    "offset": {"type": "integer", "minimum": 0, "description": "in characters"},
+                },
+                ["path"],
+            ),
+            risk="read",
+            toolset="filesystem",
+            options=options,
+        ),
+    ]
+    if any(root.mode != "ro" for root in roots):
+        declarations.append(
+            Declaration(
+                name="files.write",
+                shown="write_file",
+                description="Write a text file as a whole; folders on the way are made. A person may be asked first.",
+                input_schema=_object({"path": path, "content": {"type": "string"}}, ["path", "content"]),
+                output_schema=WRITTEN,
+                risk="write",
+                toolset="filesystem",
+                options=options,
+            )
+        )
+    return tuple(declarations)
+
+
+def rules(roots: Sequence[Root]) -> tuple[Rule, ...]:
+    """What the roots' `read_approval` and `write_approval` say."""
+    found = []
+    for root in roots:
+        if root.read_approval:
+            for function in ("files.list", "files.read"):
+                found += _both(root.alias, function, "ask", "read_approval")
+        if root.mode != "ro" and root.write_approval is not None:
+            decision = "ask" if root.write_approval else "allow"
+            found += _both(root.alias, "files.write", decision, "write_approval")
+    return tuple(found)
+
+
+def _both(alias: str, function: str, decision: Any, key: str) -> list[Rule]:
+    source = f"{key} of sandbox {alias}"
+    return [Rule(function, decision, subject=subject, source=source) for subject in (alias, f"{alias}/*")]
+
+
+def bind(declaration: Declaration, handles: Handles, session: set[tuple[str, str]]) -> Function:
+    """A file operation, ready to run.
+
+    Args:
+        declaration: Which.
+        handles: Open roots.
+        session: What all runs of this process have written: what a client sees of `out` roots, since each of its
+            calls is a run of its own. A worker sees what its own run wrote.
+    """
+    roots = tuple(Root.from_json(root) for root in declaration.options["roots"])
+
+    def sandbox(call: Call) -> Sandbox:
+        return Sandbox(roots, session if call.caller == "client" else _written(call), handles=handles)
+
+    operation, preview = {
+        "files.list": (_list, _preview_of("list files in")),
+        "files.read": (_attach if declaration.shown == ATTACH else _read, _preview_of("read the file")),
+        "files.write": (_write, _preview_write),
+    }[declaration.name]
+
+    async def execute(call: Call) -> JSON:
+        output: JSON = await in_thread(operation, sandbox(call), call)
+        if declaration.name == "files.write":
+            session.add(_alias_and_path(output["path"]))
+        return output
+
+    async def shown(call: Call) -> Preview:
+        return await in_thread(preview, sandbox(call), call)
+
+    return Function(declaration, execute, shown)
+
+
+# ---- attachments: a read whose result is a blob of the run
+
+ATTACH = "attach_file"
+
+
+def declare_attach(roots: Sequence[Root]) -> Declaration:
+    """Reading a file as an attachment: the same function as reading it, for policy and record."""
+    return Declaration(
+        name="files.read",
+        shown=ATTACH,
+        description="Read a file to attach it.",
+        input_schema=_object({"path": {"type": "string"}, "max_bytes": {"type": "integer"}}, ["path", "max_bytes"]),
+        risk="read",
+        toolset="filesystem",
+        options={"roots": [root.to_json() for root in roots]},
+    )
+
+
+def _attach(sandbox: Sandbox, call: Call) -> JSON:
+    alias, rel = sandbox.split(call.input["path"])
+    data = sandbox.read_bytes(alias, rel, call.input["max_bytes"])
+    block = attachment(call.input["path"], data)
+    digest = hashlib.sha256(data).hexdigest()
+    call.run.tree.keep(digest, data)
+    return {"name": rel.rpartition("/")[2], "media_type": block["media_type"], "blob": digest, "size": len(data)}
+
+
+# ---- the operations; they block, and run in a thread
+
+
+def _list(sandbox: Sandbox, call: Call) -> JSON:
+    alias, rel = sandbox.split(call.input["path"])
+    listing = sandbox.list(alias, call.input.get("pattern") or "**/*", rel)
+    found: dict[str, JSON] = {
+        "files": [{"path": f"{alias}/{entry.path}", "bytes": entry.bytes} for entry in listing.entries],
+        "total": len(listing.entries) + listing.more,
+    }
+    if listing.skipped:
+        found["skipped"] = [*listing.skipped, *([f"and {listing.skipped_more} more"] if listing.skipped_more else [])]
+    return found
+
+
+def _read(sandbox: Sandbox, call: Call) -> JSON:
+    alias, rel = sandbox.split(call.input["path"])
+    read = sandbox.read_text(alias, rel, call.input.get("max_chars", READ_CHARS), call.input.get("offset", 0))
+    if not read.truncated:
+        return read.text
+    end = read.offset + len(read.text)
+    rest = f"{read.total_chars - end} more characters of {read.total_chars}; read on with offset {end}"
+    if read.unread_bytes_from is not None:
+        rest = f"{rest}; nothing beyond byte {read.unread_bytes_from} is read"
+    return f"{read.text}\n[{rest}]"
+
+
+def _write(sandbox: Sandbox, call: Call) -> JSON:
+    alias, rel = sandbox.split(call.input["path"])
+    written = sandbox.write_text(alias, rel, call.input["content"])
+    return {"path": f"{alias}/{written.path}", "bytes": written.bytes, "created": written.created}
+
+
+def _written(call: Call) -> set[tuple[str, str]]:
+    """What this run has written, for `out` roots."""
+    return {
+        _alias_and_path(event.data["path"])
+        for event in call.run.tree.events.values()
+        if event.kind == "files.write" and event.state == "done" and "path" in event.data
+    }
+
+
+def _alias_and_path(path: str) -> tuple[str, str]:
+    alias, _, rel = path.partition("/")
+    return alias, rel
+
+
+def _preview_of(action: str) -> Callable[[Sandbox, Call], Preview]:
+    def preview(sandbox: Sandbox, call: Call) -> Preview:
+        return Preview(action, one_spelling(call.input["path"]), scope=sandbox.split(call.input["path"])[0])
+
+    return preview
+
+
+def _preview_write(sandbox: Sandbox, call: Call) -> Preview:
+    import difflib
+
+    alias, rel = sandbox.split(call.input["path"])
+    target, content = one_spelling(call.input["path"]), call.input["content"]
+    try:
+        before = sandbox.current_text(alias, rel)
+    except SandboxError as error:
+        return Preview("write the file", target, f"(its present content cannot be shown: {error})", scope=alias)
+    if before == content:
+        return Preview("write the file", target, "It already holds exactly this content.", scope=alias)
+    names = ("(no file)" if before is None else "now", "then")
+    # Line ends are shown as one kind: what differs in them alone is told by the digest, not by the eye.
+    lines = difflib.unified_diff((before or "").splitlines(), content.splitlines(), *names, lineterm="")
+    action = "create the file" if before is None else "change the file"
+    return Preview(action, target, "\n".join(lines), scope=alias)
+
+
+def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+LISTING = _object(
+    {
+        "files": {
+            "type": "array",
+            "items": _object({"path": {"type": "string"}, "bytes": {"type": "integer"}}, ["path", "bytes"]),
+        },
+        "total": {"type": "integer", "description": "how many there are, shown or not"},
+        "skipped": {"type": "array", "items": {"type": "string"}},
+    },
+    ["files", "total"],
+)
+WRITTEN = _object(
+    {"path": {"type": "string"}, "bytes": {"type": "integer"}, "created": {"type": "boolean"}},
+    ["path", "bytes", "created"],
+)

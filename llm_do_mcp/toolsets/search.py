@@ -1,0 +1,71 @@
+"""The `te` toolset: search over a caller's readable roots, in the command line that models already know."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+
+from llm_do_mcp.runtime.function import JSON, Declaration, Function
+from llm_do_mcp.runtime.gate import Call
+from llm_do_mcp.runtime.threads import in_thread
+from llm_do_mcp.sandbox.files import Handles
+from llm_do_mcp.sandbox.root import Root
+
+_BY_DESCRIPTOR = os.path.isdir("/proc/self/fd")
+"""Whether another program can be pointed at a folder that we hold open."""
+
+BUDGET = 16_000
+"""Characters of an answer, its header included."""
+
+
+def declare(roots: Sequence[Root]) -> tuple[Declaration, ...]:
+    """The search over these roots, as far as reading them needs no approval and shows more than what a run wrote."""
+    roots = [root for root in roots if root.mode != "out" and not root.read_approval]
+    if not roots:
+        return ()
+    aliases = ", ".join(root.alias for root in roots)
+    return (
+        Declaration(
+            name="te",
+            shown="te",
+            description=(
+                "Search files. One command line, as in a shell: `grep [-i -w -F -E -l -c …] PATTERN [PATH…]`. "
+                f"Paths start with one of the folders: {aliases}. The answer starts with exact totals."
+            ),
+            input_schema={
+                "type": "object",
+                "properties": {"command": {"type": "string", "description": "such as: grep -n 'revenue' input"}},
+                "required": ["command"],
+                "additionalProperties": False,
+            },
+            risk="read",
+            idempotent=True,
+            toolset="te",
+            options={"roots": [root.to_json() for root in roots]},
+        ),
+    )
+
+
+def bind(declaration: Declaration, handles: Handles) -> Function:
+    """The search, ready to run."""
+    roots = tuple(Root.from_json(root) for root in declaration.options["roots"])
+    suffixes = {root.alias: root.suffixes for root in roots if root.suffixes is not None}
+
+    def opened(root: Root) -> str | int:
+        # The handle that files are read through: a folder that takes the root's place is not searched either.
+        descriptor = handles.of(root).descriptor if _BY_DESCRIPTOR else None
+        return root.path if descriptor is None else descriptor
+
+    async def execute(call: Call) -> JSON:
+        from llm_do_mcp import te
+
+        stop = threading.Event()
+
+        def search() -> str:
+            folders = {root.alias: opened(root) for root in roots}
+            return te.run(call.input["command"], roots=folders, suffixes=suffixes, budget=BUDGET, cancelled=stop.is_set)
+
+        return await in_thread(search, stop=stop.set)
+
+    return Function(declaration, execute)

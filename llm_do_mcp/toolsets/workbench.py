@@ -1,0 +1,263 @@
+"""From a project to what its runs need: definitions made from workers, functions bound to definitions, models opened.
+
+`define` is the only place where a worker's files decide what a run will do; it makes plain data. `bind` is the only
+place where that data becomes code again, for a run that begins and for one that is resumed alike.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from llm_do_mcp.errors import ModelError, ProjectError, ToolModuleError
+from llm_do_mcp.models.select import open_model
+from llm_do_mcp.project.settings import EVERY_FUNCTION
+from llm_do_mcp.runtime.definition import Attachment, Definition
+from llm_do_mcp.runtime.function import JSON, Declaration, Function
+from llm_do_mcp.runtime.gate import Functions
+from llm_do_mcp.runtime.limits import Limits
+from llm_do_mcp.runtime.policy import Rule
+from llm_do_mcp.runtime.run import Run
+from llm_do_mcp.runtime.worker import work
+from llm_do_mcp.sandbox.files import Handles
+from llm_do_mcp.toolsets import custom, delegation, filesystem, search
+
+if TYPE_CHECKING:
+    from llm_do_mcp.models.turn import Model
+    from llm_do_mcp.project.effective import Worker
+    from llm_do_mcp.project.load import Project
+    from llm_do_mcp.project.render import Renderer
+    from llm_do_mcp.toolhost.client import ToolHost
+
+
+class Workbench:
+    """Makes and binds the runs of one project.
+
+    Args:
+        project: The project as it is now; a run keeps the definition it began with.
+        model: `--model`: for the entry worker only.
+    """
+
+    def __init__(self, project: Project, *, model: str | None = None) -> None:
+        self.project, self._model = project, model
+        self.handles = Handles(tidy=True)
+        self.session: set[tuple[str, str]] = set()
+        self._renderer: Renderer | None = None
+        self._models: dict[str, Model] = {}
+        self._host: ToolHost | None = None
+
+    @property
+    def host(self) -> ToolHost:
+        """The child process that holds the project's Python; started when something is first called in it."""
+        if self._host is None:
+            from llm_do_mcp.toolhost.client import ToolHost
+
+            tools = self.project.manifest.tools
+            self._host = ToolHost(self.project.root, python=tools.python, env=tools.env)
+        return self._host
+
+    # ---- definitions
+
+    async def define(
+        self,
+        worker: Worker,
+        given: JSON,
+        params: Mapping[str, JSON],
+        context: Sequence[str] = (),
+        attachments: Sequence[Attachment] = (),
+    ) -> Definition:
+        """What a run of a worker will be.
+
+        Args:
+            worker: Whose run.
+            given: Its input.
+            params: Values for its template's parameters.
+            context: Further texts from the caller.
+            attachments: Files from the caller.
+
+        Raises:
+            ProjectError: The worker's template, schema or tools cannot be used.
+        """
+        if self._renderer is None:
+            from llm_do_mcp.project.render import Renderer
+
+            self._renderer = Renderer()
+        rendered = await self._renderer.render(self.project, worker, given, params)
+        plain = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        declarations = await self._declarations(worker)
+        return Definition(
+            kind="worker",
+            name=worker.id,
+            input=given,
+            instructions=rendered.instructions,
+            prompt=plain if rendered.prompt is None else rendered.prompt,
+            context=(*rendered.fragments, *context),
+            system_context=rendered.system_fragments,
+            attachments=tuple(attachments),
+            models=self.models_of(worker),
+            output_schema=worker.output_schema,
+            functions=declarations,
+            rules=self.rules_of(worker),
+            limits=limits_of(worker),
+            code=worker.file_hash,
+        )
+
+    def define_call(self, declaration: Declaration, value: JSON, rules: tuple[Rule, ...]) -> Definition:
+        """What a single call by a client will be."""
+        return Definition(
+            kind="call", name=declaration.name, input=value, functions=(declaration,), rules=rules, limits=UNBOUND
+        )
+
+    def models_of(self, worker: Worker) -> tuple[str, ...]:
+        """The model and fallbacks of a worker; never its caller's.
+
+        Raises:
+            ModelError: One that the worker's `compatible_models` rules out.
+        """
+        override = self._model if worker.id == self.project.entry else None
+        names = worker.model if override is None else (override,)
+        for name in names:
+            if not worker.accepts_model(name):
+                allowed = ", ".join(worker.compatible_models or ())
+                raise ModelError(f"worker {worker.id} cannot use {name}; it is compatible with {allowed}")
+        return names
+
+    def rules_of(self, worker: Worker) -> tuple[Rule, ...]:
+        """The policy for what a worker calls."""
+        rules = [
+            Rule(rule.function, rule.decision, rule.subject, rule.caller, f"approvals of worker {worker.id}")
+            for rule in worker.approvals
+        ]
+        for name, setting in worker.tool_rules.items():
+            function = CANONICAL.get(name, name)
+            source = f"tool_rules of worker {worker.id}"
+            if not setting.allowed:
+                rules.append(Rule(function, "deny", source=source))
+            elif setting.approval_required is not None:
+                rules.append(Rule(function, "ask" if setting.approval_required else "allow", source=source))
+        for name, approval in (worker.toolsets.custom or {}).items():
+            if approval.pre_approved:
+                rules.append(Rule(f"custom.{name}", "allow", source=f"pre_approved in worker {worker.id}"))
+        return (*rules, *filesystem.rules(worker.roots))
+
+    async def _declarations(self, worker: Worker) -> tuple[Declaration, ...]:
+        toolsets = worker.toolsets
+        found: list[Declaration] = []
+        if toolsets.filesystem is not None:
+            found += filesystem.declare(worker.roots)
+        found += self.delegation_of(worker)
+        if toolsets.te is not None:
+            found += search.declare(worker.roots)
+        if toolsets.shell is not None:
+            raise ProjectError("the shell toolset is not there yet; remove `shell`", path=worker.path)
+        found += await self._custom(worker)
+        shown: dict[str, Declaration] = {}
+        for declaration in found:
+            if shown.setdefault(declaration.shown, declaration) is not declaration:
+                both = f"{shown[declaration.shown].name} and {declaration.name}"
+                raise ProjectError(f"two functions are called {declaration.shown!r}: {both}", path=worker.path)
+        return tuple(found)
+
+    def delegation_of(self, worker: Worker) -> tuple[Declaration, ...]:
+        """The calls of other workers that a worker is given."""
+        allowed = worker.allow_workers or ()
+        return delegation.declare(
+            self.callees_of(worker), allowed, worker.roots, worker.attachment_policy, worker.lock_worker
+        )
+
+    def callees_of(self, worker: Worker) -> tuple[Worker, ...]:
+        """The workers that a worker may call, as far as they are there and whole; globs are looked up in the scan."""
+        allowed = (worker.lock_worker,) if worker.lock_worker else worker.allow_workers or ()
+        named = [name for name in allowed if not is_glob(name)]
+        if len(named) < len(allowed):
+            named += [identifier for identifier in self.project.scan().workers if worker.may_call(identifier)]
+        found = []
+        for name in dict.fromkeys(named):
+            with contextlib.suppress(ProjectError):  # one that is broken or missing is told of when it is called
+                found.append(self.project.worker(name))
+        return tuple(found)
+
+    async def _custom(self, worker: Worker) -> tuple[Declaration, ...]:
+        named = worker.named_tools
+        every = named is not None and EVERY_FUNCTION in named
+        modules = worker.tool_modules if named is not None else worker.own_tool_modules
+        unnamed = (*worker.imported_tool_modules, *(() if named is not None else worker.own_tool_modules))
+        if not modules and not unnamed and not named:
+            return ()
+        described = {
+            module.path: module for module in await self.host.describe(tuple(dict.fromkeys((*modules, *unnamed))))
+        }
+        wanted = None if every else dict.fromkeys(named or ())
+        if wanted is not None:
+            # Importing a module, or having it in one's own folder, names its functions.
+            wanted.update({function.name: None for path in unnamed for function in described[path].functions})
+        try:
+            return custom.declare(described.values(), wanted)
+        except ToolModuleError as error:
+            raise ToolModuleError(f"worker {worker.id}: {error}") from None
+
+    # ---- functions and models
+
+    async def bind(self, run: Run) -> Functions:
+        """The functions of a run's definition, with their code."""
+        return Functions(tuple(self._bind(declaration) for declaration in run.definition.functions))
+
+    def _bind(self, declaration: Declaration) -> Function:
+        if declaration.toolset == "filesystem":
+            return filesystem.bind(declaration, self.handles, self.session)
+        if declaration.toolset == "delegation":
+            return delegation.bind(declaration, self)
+        if declaration.toolset == "te":
+            return search.bind(declaration, self.handles)
+        return custom.bind(declaration, self.host)
+
+    async def body(self, run: Run) -> JSON:
+        """Drives a run."""
+        return await work(run, self)
+
+    def model(self, name: str) -> Model:
+        """A model by its name; one instance serves all runs."""
+        if name not in self._models:
+            manifest = self.project.manifest
+            self._models[name] = open_model(
+                name,
+                project_root=self.project.root,
+                toolhost=self.host,
+                base_url=manifest.base_url,
+                capabilities=manifest.model_capabilities,
+            )
+        return self._models[name]
+
+    async def aclose(self) -> None:
+        """Let go of models, the tool host and open roots."""
+        for model in self._models.values():
+            await model.aclose()
+        if self._host is not None:
+            await self._host.aclose()
+        if self._renderer is not None:
+            self._renderer.close()
+        self.handles.close()
+
+
+CANONICAL = {
+    "list_files": "files.list",
+    "read_file": "files.read",
+    "write_file": "files.write",
+    delegation.WORKER_CALL: "worker.call",
+}
+"""Names that a worker's model sees, for rules that are written with them."""
+
+UNBOUND = Limits(max_turns=10**9, max_tool_calls=10**9, max_tokens=10**12, timeout_s=10**9, max_depth=10**9)
+"""A call by a client has no limits of its own; the worker it calls has."""
+
+
+def limits_of(worker: Worker) -> Limits:
+    """A worker's limits, with the defaults for what it does not set."""
+    return Limits(**worker.limits.model_dump(exclude_none=True, exclude={"max_cost"}))
+
+
+def is_glob(name: str) -> bool:
+    """Whether a name in `allow_workers` means more than one worker."""
+    return bool(set(name) & set("*?["))

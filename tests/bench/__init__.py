@@ -1,0 +1,1 @@
+"""What serving a project costs, beside a bare MCP server: `make bench`."""

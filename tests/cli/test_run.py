@@ -1,0 +1,317 @@
+"""`llm-do PATH`: what it prints where, what it asks, and how it exits."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.commands import LLM_DO, Terminal, llm_do
+from tests.project.conftest import worker, write
+
+WRITER = """
+toolsets: {filesystem: {}}
+sandbox: {paths: {out: {root: ./out, mode: rw}}}
+"""
+ADDER = """
+description: adds
+input_schema:
+  type: object
+  properties: {a: {type: integer}, b: {type: integer}}
+  required: [a]
+  additionalProperties: false
+output_schema: {type: object, properties: {sum: {type: integer}}, required: [sum]}
+"""
+
+
+def write_of(name: str) -> dict[str, Any]:
+    return {"name": "write_file", "input": {"path": f"out/{name}.md", "content": "text"}}
+
+
+SCRIPT = {
+    "workers": {
+        "main": [{"tool_calls": [write_of("a"), write_of("b"), write_of("c")]}, "written"],
+        "adder": ['{"sum": 3}'],
+        "plain": ["Grüße"],
+        "broken": [{"text": "", "stop_reason": "refusal"}],
+    }
+}
+PROJECT = {
+    "project.yaml": "name: small\nmodel: scripted:model.yaml\n",
+    "model.yaml": json.dumps(SCRIPT),
+    "main.worker": worker(WRITER),
+    "workers/adder.worker": worker(ADDER),
+    "workers/plain.worker": worker("description: says hello"),
+    "workers/broken.worker": worker(),
+    "workers/free.worker": worker("params: {tone: null}", "{{ tone }}"),
+}
+
+
+at_terminal = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    write(tmp_path, PROJECT)
+    return tmp_path
+
+
+def files(project: Path) -> list[str]:
+    return sorted(path.name for path in (project / "out").glob("*")) if (project / "out").exists() else []
+
+
+def status(project: Path) -> list[str]:
+    """How the runs of a project ended, newest first."""
+    return [run["status"] for run in json.loads(llm_do("runs", "--json", "--project", project).stdout)]
+
+
+# ---- results
+
+
+@pytest.mark.proves("CLI-RESULT")
+def test_standard_output_carries_the_result_and_nothing_else(project: Path) -> None:
+    ran = llm_do(project, "hello", "--entry", "plain")
+    assert (ran.returncode, ran.stdout) == (0, "Grüße\n")
+    assert "plain: turn 1" in ran.stderr
+    assert "no model was called (scripted:model.yaml)" in ran.stderr
+    structured = llm_do(project, "--entry", "adder", "--input", '{"a": 1, "b": 2}')
+    assert (structured.returncode, json.loads(structured.stdout)) == (0, {"sum": 3})
+
+
+@pytest.mark.proves("CLI-JSON")
+def test_json_gives_the_output_and_the_account_also_of_a_failure(project: Path) -> None:
+    good = llm_do(project, "go", "--json", "--approve-all")
+    shown = json.loads(good.stdout)
+    assert (good.returncode, shown["output"], shown["error"]) == (0, "written", None)
+    assert shown["run"]["status"] == "done"
+    assert sorted(shown["run"]["files_changed"]) == ["out/a.md", "out/b.md", "out/c.md"]
+    assert shown["run"]["note"] == "no model was called"
+    bad = llm_do(project, "go", "--json", "--entry", "broken")
+    shown = json.loads(bad.stdout)
+    assert (bad.returncode, shown["output"], shown["run"]["status"]) == (1, None, "failed")
+    assert shown["error"] == "worker broken: the model scripted:model.yaml refused to answer"
+
+
+@pytest.mark.proves("CLI-EXIT")
+def test_a_run_that_fails_exits_1_with_one_line(project: Path) -> None:
+    ran = llm_do(project, "go", "--entry", "broken")
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "llm-do: worker broken: the model scripted:model.yaml refused to answer\n" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert status(project) == ["failed"]
+
+
+# ---- bad usage
+
+
+@pytest.mark.proves("CLI-USAGE")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["PROJECT", "--entry", "nope"], "llm-do: no worker 'nope' (looked for workers/nope.worker, "),
+        (["PROJECT", "--entry", "../main"], "llm-do: "),
+        (["PROJECT", "x", "--input", "{}"], "give INPUT or --input, not both"),
+        (["PROJECT", "--input", "{not json"], "--input is not JSON: "),
+        (["PROJECT", "--input", "[1]"], "--input must be a JSON object"),
+        (["PROJECT", "--input", '{"a": 1}'], "worker main: the input as a whole: "),
+        (["PROJECT", "text", "--entry", "adder"], "worker adder has an input schema; give its input with --input JSON"),
+        (["PROJECT", "--entry", "adder"], "worker adder: the input as a whole: 'a' is a required property"),
+        (["PROJECT", "--entry", "adder", "--input", '{"a": "x"}'], "worker adder: a: 'x' is not of type 'integer'"),
+        (["PROJECT", "--entry", "adder", "--input", '{"a": 1, "z": 1}'], "worker adder: the input as a whole: "),
+        (["PROJECT", "--entry", "free"], "worker free: the input as a whole: 'tone' is a required property"),
+        (["PROJECT/missing"], "llm-do: "),
+        (["PROJECT/model.yaml"], "llm-do: "),
+        (["PROJECT", "--approvals", "maybe"], "invalid choice: 'maybe'"),
+        (["PROJECT", "--approve-all", "--approvals", "deny"], "not allowed with argument"),
+        (["runs", "resume"], "runs resume needs the id of a run"),
+        (["runs", "--project", "PROJECT/missing"], "llm-do: "),
+    ],
+)
+def test_what_cannot_be_used_exits_2_and_begins_no_run(project: Path, arguments: list[str], words: str) -> None:
+    ran = llm_do(*(argument.replace("PROJECT", str(project)) for argument in arguments))
+    assert (ran.returncode, ran.stdout) == (2, ""), ran.stderr
+    assert words in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert not (project / ".llm-do").exists()
+
+
+@pytest.mark.proves("CLI-USAGE")
+def test_an_error_in_a_file_is_one_line_with_its_place(project: Path) -> None:
+    (project / "main.worker").write_text("---\nmodle: x\n---\n")
+    ran = llm_do(project, "go")
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("llm-do: main.worker:2:1: ")
+    assert "'model'" in ran.stderr and ran.stderr.count("\n") == 1
+
+
+@pytest.mark.proves("CLI-USAGE")
+def test_without_an_entry_worker_one_must_be_named(project: Path) -> None:
+    (project / "main.worker").unlink()
+    ran = llm_do(project, "go")
+    assert (ran.returncode, ran.stderr) == (2, f"llm-do: {project} has no entry worker; name one with --entry\n")
+
+
+@pytest.mark.proves("CLI-HELP")
+@pytest.mark.parametrize("command", [[], ["--help"], ["runs", "--help"], ["list", "--help"], ["demo", "--help"]])
+def test_help_says_what_the_command_does(command: list[str]) -> None:
+    ran = llm_do(*command)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith("usage: llm-do")
+    if command in ([], ["--help"]):
+        assert "3 done but something was refused" in ran.stdout
+
+
+# ---- approvals
+
+SLOW = """
+import time
+from pathlib import Path
+
+from llm_do_mcp import tool
+
+
+@tool
+def slow() -> str:
+    'Takes longer than it takes to see that nobody can be asked.'
+    time.sleep(0.3)
+    Path("slow.txt").write_text("done")
+    return ""
+"""
+
+
+@pytest.mark.proves("CLI-APPROVALS")
+def test_everything_is_approved_where_the_person_said_so(project: Path) -> None:
+    ran = llm_do(project, "go", "--approve-all")
+    assert (ran.returncode, ran.stdout) == (0, "written\n")
+    assert files(project) == ["a.md", "b.md", "c.md"]
+
+
+@pytest.mark.proves("CLI-APPROVALS", "CLI-EXIT")
+def test_a_refused_call_exits_3_and_the_run_goes_on_without_it(project: Path) -> None:
+    ran = llm_do(project, "go", "--approvals", "deny")
+    assert (ran.returncode, ran.stdout) == (3, "written\n")
+    assert files(project) == []
+
+
+@pytest.mark.proves("CLI-APPROVALS", "CLI-EXIT")
+def test_a_run_that_nobody_can_be_asked_about_waits_and_exits_4(project: Path) -> None:
+    ran = llm_do(project, "go")
+    assert (ran.returncode, ran.stdout) == (4, "")
+    for name in "abc":
+        assert f"waits for approval: files.write out/{name}.md" in ran.stderr
+    assert status(project) == ["waiting"]
+    (run,) = json.loads(llm_do("runs", "--json", "--project", project).stdout)
+    resumed = llm_do("runs", "resume", run["id"], "--project", project, "--approve-all")
+    assert (resumed.returncode, resumed.stdout) == (0, "written\n")
+    assert files(project) == ["a.md", "b.md", "c.md"]
+
+
+@pytest.mark.proves("CLI-APPROVALS")
+def test_before_a_run_is_left_what_needs_no_answer_is_done(project: Path) -> None:
+    keys = WRITER.replace("{filesystem: {}}", "{filesystem: {}, custom: {slow: {pre_approved: true}}}")
+    turn = {"tool_calls": [write_of("a"), {"name": "slow", "input": {}}]}
+    model = json.dumps({"workers": {"main": [turn, "end"]}})
+    write(project, {"tools.py": SLOW, "main.worker": worker(keys), "model.yaml": model})
+    ran = llm_do(project, "go")
+    assert ran.returncode == 4
+    assert "in doubt" not in ran.stderr
+    assert (project / "slow.txt").read_text() == "done"
+
+
+@at_terminal
+@pytest.mark.proves("CLI-PROMPT")
+def test_at_a_terminal_the_person_decides_with_a_key_and_a_note(project: Path) -> None:
+    with Terminal([*LLM_DO, str(project), "go", "--json"]) as terminal:
+        shown = terminal.expect("[d] Refuse")
+        (refused,) = re.findall(r"Approval needed: create the file out/(.\.md)", shown)
+        assert "Asked by: main" in shown
+        assert "[a] Allow this one   [s] Allow for the rest of this run   [d] Refuse" in shown
+        terminal.expect("> ")
+        terminal.type("x\n")
+        terminal.expect("type one of: a, s, d")
+        terminal.type("d not this one\n")
+        terminal.expect("> ")
+        terminal.type("S the others are fine\n")
+        code, output = terminal.finish()
+    account = json.loads(output)["run"]
+    assert code == 3
+    decisions = [(approval["decision"], approval["by"], approval["note"]) for approval in account["approvals"]]
+    assert decisions == [
+        ("deny", "terminal", "not this one"),
+        ("run", "terminal", "the others are fine"),
+        ("once", "grant", "the others are fine"),
+    ]
+    assert files(project) == sorted({"a.md", "b.md", "c.md"} - {refused})
+
+
+@at_terminal
+@pytest.mark.proves("CLI-PROMPT", "CLI-EXIT")
+def test_ctrl_c_at_the_prompt_exits_130_and_the_run_can_be_resumed(project: Path) -> None:
+    with Terminal([*LLM_DO, str(project), "go"]) as terminal:
+        terminal.expect("> ")
+        terminal.type("\x03")
+        assert terminal.finish() == (130, "")
+        terminal.expect("llm-do: interrupted")
+    assert status(project) == ["waiting"]
+    assert files(project) == []
+
+
+@at_terminal
+@pytest.mark.proves("CLI-PROMPT")
+def test_the_end_of_input_at_the_prompt_is_no_approval(project: Path) -> None:
+    with Terminal([*LLM_DO, str(project), "go"]) as terminal:
+        for _ in range(3):
+            terminal.expect("> ")
+            terminal.type("\x04")
+        assert terminal.finish() == (3, "written\n")
+    assert files(project) == []
+
+
+# ---- which project, which model
+
+
+@pytest.mark.proves("CLI-NO-PROJECT")
+def test_a_worker_file_is_taken_in_its_project_or_for_itself(project: Path) -> None:
+    inside = llm_do(project / "workers" / "plain.worker", "hi")
+    assert (inside.returncode, inside.stdout) == (0, "Grüße\n")
+    alone = llm_do(project / "workers" / "plain.worker", "hi", "--no-project")
+    assert alone.returncode == 1
+    assert "has no model" in alone.stderr
+
+
+@pytest.mark.proves("CLI-MODEL")
+def test_the_model_comes_from_the_option_the_project_or_the_environment(project: Path) -> None:
+    write(project, {"other.yaml": json.dumps({"workers": {"plain": ["other"], "main": ["other"]}})})
+    named = llm_do(project, "hi", "--model", "scripted:other.yaml")
+    assert named.stdout == "other\n"
+    # `--model` is for the entry worker only.
+    assert llm_do(project, "hi", "--entry", "plain", "--model", "scripted:other.yaml").stdout == "Grüße\n"
+    (project / "project.yaml").write_text("name: small\n")
+    of_environment = llm_do(project, "hi", "--entry", "plain", env={"LLM_DO_MODEL": "scripted:other.yaml"})
+    assert of_environment.stdout == "other\n"
+    unknown = llm_do(project, "hi", "--entry", "plain", env={"LLM_DO_MODEL": "gpt"})
+    assert unknown.returncode == 1
+    assert "model 'gpt' cannot be opened; allowed: anthropic:<model>" in unknown.stderr
+
+
+@pytest.mark.proves("CLI-STATE")
+def test_runs_are_recorded_where_the_person_says(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    state = tmp_path_factory.mktemp("state")
+    assert llm_do(project, "hi", "--entry", "plain", "--state-dir", state).returncode == 0
+    assert not (project / ".llm-do").exists()
+    (run,) = json.loads(llm_do("runs", "--json", "--project", project, "--state-dir", state).stdout)
+    assert run["worker"] == "plain"
+
+
+@pytest.mark.proves("CLI-RESULT")
+def test_the_installed_command_is_the_same_program() -> None:
+    script = Path(sys.executable).with_name("llm-do")
+    if not script.exists():
+        pytest.skip("llm-do is not installed beside this interpreter")
+    ran = subprocess.run([script, "--help"], capture_output=True, text=True, check=False)
+    assert ran.stdout == llm_do("--help").stdout

@@ -1,0 +1,1 @@
+"""The example projects and the repository's own files."""

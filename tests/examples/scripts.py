@@ -1,0 +1,23 @@
+"""Where the example lies, and its scripts as modules: they belong to no package, so they are loaded by path."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+REPOSITORY = Path(__file__).parents[2]
+PROJECT = REPOSITORY / "projects" / "pitchdeck_eval"
+
+
+def load(relative: str) -> ModuleType:
+    """Load a Python file of the example project as a module of its own, once."""
+    name = f"pitchdeck_eval_{Path(relative).stem}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, PROJECT / relative)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+    return sys.modules[name]

@@ -1,0 +1,187 @@
+"""JSON Schemas: files, references between them, and what is published."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from llm_do_mcp.errors import ProjectError
+from tests.project.conftest import Make, problems, worker
+
+ITEM = {
+    "$id": "https://x.test/item",
+    "type": "object",
+    "properties": {"n": {"$ref": "#/$defs/n"}},
+    "$defs": {"n": {"type": "integer"}},
+}
+REPORT = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "type": "object",
+    "properties": {
+        "items": {"type": "array", "items": {"$ref": "parts/item.json"}},
+        "first": {"$ref": "parts/item.json#/$defs/n"},
+        "whole": {"$ref": "#"},
+        "$ref": {"type": "string"},
+        "type": {"enum": [{"$ref": "not/a/reference.json"}]},
+    },
+    "required": ["items"],
+}
+
+
+def schema_of(make: Make, files: dict[str, Any], keys: str = "output_schema_ref: schemas/report.json") -> Any:
+    written = {name: content if isinstance(content, str) else json.dumps(content) for name, content in files.items()}
+    return make({"main.worker": worker(keys), **written}).worker("main").output_schema
+
+
+@pytest.mark.proves("PROJECT-SCHEMA-FILES", "A067")
+def test_a_schema_file_takes_in_what_it_refers_to(make: Make) -> None:
+    schema = schema_of(make, {"schemas/report.json": REPORT, "schemas/parts/item.json": ITEM})
+    Draft202012Validator.check_schema(schema)
+    validator = Draft202012Validator(schema)
+    assert validator.is_valid({"items": [{"n": 1}], "first": 2, "whole": {"items": []}})
+    for wrong in ({"items": [{"n": "x"}]}, {"items": [], "first": "x"}, {"items": [], "whole": {}}, {}):
+        assert not validator.is_valid(wrong)
+    assert "$id" not in json.dumps(schema) and "draft-07" not in json.dumps(schema)
+    assert schema["properties"]["type"] == REPORT["properties"]["type"], "values are no references"  # type: ignore[index]
+
+
+@pytest.mark.proves("PROJECT-SCHEMA-FILES")
+def test_files_that_refer_to_each_other_are_taken_in_once(make: Make) -> None:
+    a = {"type": "object", "properties": {"b": {"$ref": "b.json"}, "name": {"type": "string"}}}
+    b = {"type": "object", "properties": {"a": {"$ref": "a.json"}, "b": {"$ref": "#"}}}
+    schema = schema_of(make, {"schemas/a.json": a, "schemas/b.json": b}, "output_schema_ref: schemas/a.json")
+    validator = Draft202012Validator(schema)
+    assert list(schema["$defs"]) == ["schemas_b"]
+    assert validator.is_valid({"b": {"a": {"b": {"b": {}}}}}) and not validator.is_valid(
+        {"b": {"b": {"a": {"name": 1}}}}
+    )
+
+
+@pytest.mark.proves("PROJECT-SCHEMA-FILES")
+def test_a_schema_is_looked_for_in_the_workers_folder_and_then_in_the_root(make: Make) -> None:
+    keys = worker("output_schema_ref: schemas/s.json")
+    files = {"workers/a/worker.worker": keys, "workers/b/worker.worker": keys, "workers/c.worker": keys}
+    near = json.dumps({"type": "object", "title": "near"})
+    root = json.dumps({"type": "object", "title": "root"})
+    project = make({**files, "workers/a/schemas/s.json": near, "schemas/s.json": root})
+    titles = {name: project.worker(name).output_schema for name in "abc"}
+    assert {name: schema and schema["title"] for name, schema in titles.items()} == {
+        "a": "near",
+        "b": "root",
+        "c": "root",
+    }
+
+
+@pytest.mark.proves("A067")
+@pytest.mark.parametrize(
+    ("given", "published"),
+    [
+        ({"properties": {"a": {}}}, {"type": "object", "properties": {"a": {}}}),
+        (
+            {"$ref": "#/$defs/x", "$defs": {"x": {"type": "object", "title": "X"}}},
+            {"type": "object", "title": "X", "$defs": {"x": {"type": "object", "title": "X"}}},
+        ),
+    ],
+)
+def test_a_published_schema_has_an_object_at_its_root(make: Make, given: Any, published: Any) -> None:
+    assert schema_of(make, {"schemas/report.json": given}) == published
+
+
+@pytest.mark.proves("A067", "PROJECT-SCHEMA-FILES")
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"type": "array"}, "schemas/report.json: the root must have type 'object', not 'array'; put the value into"),
+        ({"anyOf": [{"type": "object"}]}, "the root must have type 'object'"),
+        ([1], "a schema is a mapping of keywords"),
+        ({"$ref": "#/$defs/none"}, "$ref '#/$defs/none' leads to no schema"),
+        ({"$ref": "#"}, "leads to no schema"),
+        ({"type": "object", "properties": {"a": {"$ref": "http://x.test/a"}}}, "only files of the project"),
+        ({"type": "object", "properties": {"a": {"$ref": "../../x.json"}}}, "has '..'"),
+        ({"type": "object", "properties": {"a": {"$ref": "none.json"}}}, "schemas/none.json: no such file"),
+        ({"type": "object", "properties": {"a": {"$ref": "#name"}}}, "anchors are not supported"),
+        ({"type": "strin"}, "type: 'strin' is no type; known: array, boolean"),
+        ({"type": "object", "required": True}, "required: must be a list of property names"),
+        ({"type": "object", "properties": ["a"]}, "properties: must be a mapping of names to schemas"),
+        ({"type": "object", "properties": {"a": "string"}}, "a schema is a mapping of keywords (at properties/a)"),
+        ({"type": "object", "properties": {"a": {"minimum": 1, "exclusiveMinimum": True}}}, "must be a number (draft"),
+        ({"type": "object", "properties": {"a": {"pattern": "("}}}, "pattern: not a regular expression"),
+        ({"type": "object", "properties": {"a": {"enum": []}}}, "enum: must be a list of the allowed values"),
+        ('{"type": "object",}', "schemas/report.json:1:"),
+        ('{"type": "object", "type": "object"}', "schemas/report.json: key 'type' is given twice"),
+        ('{"type": "object", "default": NaN}', "schemas/report.json: NaN is not JSON"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_a_schema_that_cannot_be_published_says_why(make: Make, given: Any, says: str) -> None:
+    with pytest.raises(ProjectError) as caught:
+        schema_of(make, {"schemas/report.json": given})
+    assert says in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.proves("PROJECT-SCHEMA-FILES")
+@pytest.mark.parametrize(
+    ("reference", "says"),
+    [
+        ("schemas/none.json", "no schema file 'schemas/none.json' (looked for schemas/none.json)"),
+        ("../x.json", "has '..'"),
+        ("/etc/x.json", "is not relative to the project"),
+        ("data/x.json", "data/x.json: schemas are not loaded from here, where a worker may write"),
+        ("schemas.py:Report", "'schemas.py:Report': classes as schemas are not supported yet"),
+    ],
+)
+def test_a_reference_to_a_schema_that_cannot_be_used_is_refused(make: Make, reference: str, says: str) -> None:
+    with pytest.raises(ProjectError) as caught:
+        schema_of(make, {"data/x.json": {"type": "object"}}, f"output_schema_ref: {reference}")
+    assert says in str(caught.value)
+
+
+@pytest.mark.proves("A067", "PROJECT-POSITIONS")
+def test_an_inline_schema_is_checked_at_its_place(make: Make) -> None:
+    keys = """
+        output_schema:
+          type: object
+          properties:
+            a: {type: strin}
+            b: {required: true}
+    """
+    with pytest.raises(ProjectError) as caught:
+        schema_of(make, {}, keys)
+    assert [line.split(" ")[0] for line in problems(caught.value)] == ["main.worker:5:15:", "main.worker:6:19:"]
+    with pytest.raises(ProjectError, match=r"main\.worker:2:16: output_schema: the root must have type 'object'"):
+        schema_of(make, {}, "output_schema: {type: string}")
+
+
+@pytest.mark.proves("PROJECT-PARAMS")
+def test_parameters_are_properties_of_the_call(make: Make) -> None:
+    params = "params: {tone: friendly, count: 3, topic: }"
+    plain = make({"main.worker": worker(params)}).worker("main")
+    assert plain.tool_schema["properties"] == {
+        "input": {"type": "string"},
+        "tone": {"type": "string", "default": "friendly"},
+        "count": {"type": "integer", "default": 3},
+        "topic": {},
+    }
+    assert plain.tool_schema["required"] == ["input", "topic"]
+    schema = "input_schema: {type: object, properties: {deck: {type: string}}, required: [deck]}"
+    typed = make({"main.worker": worker(f"{schema}\n{params}")}).worker("main")
+    assert list(typed.tool_schema["properties"]) == ["deck", "tone", "count", "topic"]
+    assert typed.tool_schema["required"] == ["deck", "topic"]
+    assert typed.input_schema is not None and list(typed.input_schema["properties"]) == ["deck"]
+
+
+@pytest.mark.proves("PROJECT-PARAMS")
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ("input_schema: {properties: {a: {}}}\nparams: {a: 1}", "main.worker:3:13: parameter 'a' is also a property"),
+        ("input_schema: {properties: {input: {}}}", "main.worker:2:15: a property called 'input' would hide"),
+    ],
+)
+def test_two_variables_of_one_name_are_an_error(make: Make, keys: str, says: str) -> None:
+    with pytest.raises(ProjectError) as caught:
+        make({"main.worker": worker(keys)}).worker("main")
+    assert str(caught.value).startswith(says)

@@ -1,0 +1,111 @@
+"""The record of runs: what is committed stays, and only the process that drives a run writes to it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from llm_do_mcp.errors import LeaseLost, RunError
+from llm_do_mcp.runtime.lease import Lease
+from llm_do_mcp.runtime.store import Batch, Event, RunRow, Store
+
+ROW = RunRow("r1", None, "main", "running", None, "one", 1, 1.0, 1.0)
+EVENT = Event("t0", "model", "d", "done", {"text": "x"}, 1.0, 2.0)
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    made = Store(tmp_path / "runs.sqlite3")
+    yield made
+    made.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("JOURNAL-COMMIT")
+async def test_what_was_committed_is_there_for_another_connection(store: Store, tmp_path: Path) -> None:
+    await store.write(Batch(ROW, [EVENT], [("h", b"bytes")], create=True))
+    other = Store(tmp_path / "runs.sqlite3")
+    try:
+        assert await other.get("r1") == ROW
+        assert await other.events("r1") == [EVENT]
+        assert await other.blob("h") == b"bytes"
+    finally:
+        other.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("JOURNAL-COMMIT")
+async def test_commits_that_come_at_once_all_succeed(store: Store) -> None:
+    rows = [RunRow(f"r{n}", None, "main", "done", None, "one", 1, float(n), 1.0) for n in range(200)]
+    await asyncio.gather(*(store.write(Batch(row, [EVENT], create=True)) for row in rows))
+    assert [row.id for row in await store.runs()] == [f"r{n}" for n in reversed(range(200))]
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("LEASE-FENCE")
+async def test_a_process_that_lost_its_run_cannot_write_to_it(store: Store) -> None:
+    await store.write(Batch(ROW, create=True))
+    taken = await store.claim("r1", "two", lambda owner: False)
+    assert taken.fence == ROW.fence + 1
+    with pytest.raises(LeaseLost, match="taken over"):
+        await store.write(Batch(ROW, [EVENT]))
+    assert await store.events("r1") == []
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("LEASE-FENCE")
+@pytest.mark.parametrize(
+    ("run", "alive", "words"),
+    [("nope", False, "there is no run nope"), ("r1", True, "driven by a living process"), ("r2", False, "has ended")],
+)
+async def test_what_cannot_be_claimed_says_why(store: Store, run: str, alive: bool, words: str) -> None:
+    await store.write(Batch(ROW, create=True))
+    await store.write(Batch(RunRow("r2", None, "main", "done", None, "one", 1, 1.0, 1.0), create=True))
+    with pytest.raises(RunError, match=words):
+        await store.claim(run, "two", lambda owner: alive)
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("A104")
+async def test_a_folder_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    broken = Store(tmp_path / "file" / "runs.sqlite3")
+    try:
+        with pytest.raises(RunError, match="the record of runs cannot be opened"):
+            await broken.runs()
+    finally:
+        broken.close()
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from llm_do_mcp.runtime.lease import Lease
+print(Lease(Path(sys.argv[1])).name, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.proves("LEASE-KILLED", "A101")
+def test_a_lease_is_living_until_its_process_is_killed_and_then_at_once_dead(tmp_path: Path) -> None:
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    with holder:
+        name = holder.stdout.readline().strip()
+        mine = Lease(tmp_path)
+        try:
+            assert mine.alive(name)
+            os.kill(holder.pid, signal.SIGKILL)
+            holder.wait()
+            assert not mine.alive(name)
+            assert mine.alive(mine.name)
+        finally:
+            mine.release()
+    Lease(tmp_path).release()
+    assert list((tmp_path / "leases").iterdir()) == []
