@@ -79,6 +79,10 @@ class FileMissing(SandboxError):
     """Nothing is there: apart from the other errors because an optional file may be missing."""
 
 
+class NotShowable(SandboxError):
+    """A file that may be replaced, and whose present content cannot be shown for comparison."""
+
+
 class CallError(LlmDoError):
     """A call of a function that did not give a result. A worker's model is shown it and may go on."""
 

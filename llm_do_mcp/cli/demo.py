@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(given: list[str]) -> int:
     """Entry point of `llm-do demo`."""
-    options = parser().parse_args(given)
+    options = parser().parse_intermixed_args(given)
     project = Path(options.project) if options.project else _example()
     return asyncio.run(_demo(project.absolute(), ask=terminal.has_person() and not options.yes))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 
@@ -21,12 +22,21 @@ INTERRUPTED = 130
 def guarded(command: Callable[[], int], program: str) -> int:
     """Run a command; an error that a person can meet becomes one line and an exit code."""
     try:
-        return command()
+        code = command()
+        sys.stdout.flush()
+        return code
     except (UsageError, ProjectError) as error:
         print(f"{program}: {error}", file=sys.stderr)
         return USAGE
     except LlmDoError as error:
         print(f"{program}: {error}", file=sys.stderr)
+        return FAILED
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; what is still buffered has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except OSError as error:
+        print(f"{program}: {error.strerror or error}: {error.filename or 'while writing or reading'}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         print(f"{program}: interrupted", file=sys.stderr)

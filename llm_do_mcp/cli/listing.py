@@ -26,7 +26,7 @@ def main(given: list[str]) -> int:
     from llm_do_mcp.serving.surface import publish
     from llm_do_mcp.toolsets.workbench import Workbench
 
-    options = parser().parse_args(given)
+    options = parser().parse_intermixed_args(given)
     project = load(options.path)
     workers = []
     for identifier in project.scan().workers:

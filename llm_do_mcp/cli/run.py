@@ -56,7 +56,7 @@ def main(argv: list[str] | None = None) -> int:
     commands: dict[str, Callable[[list[str]], int]] = {"demo": _demo, "runs": _runs, "list": _list}
     if given and given[0] in commands:
         return guarded(lambda: commands[given[0]](given[1:]), "llm-do")
-    options = parser().parse_args(given or ["--help"])
+    options = parser().parse_intermixed_args(given or ["--help"])
     return guarded(lambda: asyncio.run(_run(options)), "llm-do")
 
 

@@ -31,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
 def main(given: list[str]) -> int:
     """Entry point of `llm-do runs`."""
     made = parser()
-    options = made.parse_args(given)
+    options = made.parse_intermixed_args(given)
     if options.action == "resume" and options.run is None:
         made.error("runs resume needs the id of a run; `llm-do runs` lists them")
     return asyncio.run(_resume(options) if options.action == "resume" else _show(options))

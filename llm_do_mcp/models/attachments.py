@@ -6,6 +6,7 @@ silently dropped by a local server, so it is refused here, where the caller can 
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -23,6 +24,7 @@ _SUFFIXES = {
     "image/gif": (".gif",),
     "image/webp": (".webp",),
 }
+_ENCRYPTED = re.compile(rb"/Encrypt\s+\d+\s+\d+\s+R")  # stands in the clear, whatever else is encrypted
 _TAIL = 2048  # where a PDF says where its index is; readers allow some junk after it
 
 
@@ -47,6 +49,8 @@ def attachment(name: str, data: bytes) -> dict[str, Any]:
         raise InvalidInput(f"{name}: named {suffix}, but its content is {media_type}; give it the right suffix")
     if media_type == PDF and b"startxref" not in data[-_TAIL:]:
         raise InvalidInput(f"{name}: the PDF is cut short or damaged (no startxref at its end); attach a whole one")
+    if media_type == PDF and _ENCRYPTED.search(data):
+        raise InvalidInput(f"{name}: the PDF is encrypted; attach one that opens without a password")
     return {"type": "attachment", "name": name, "media_type": media_type, "data": data}
 
 

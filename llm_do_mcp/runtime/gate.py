@@ -193,19 +193,33 @@ async def _permit(this: Call) -> None:
     asked = run.tree.events.get(run.path + ask_key)
     preview = None
     if asked is None:
-        preview = await this.function.preview(this)
+        preview = await _previewed(this)
         if run.tree.granted(run.chain, declaration.name, preview.scope):
             return
     digest = digest_of(declaration.name, this.input)
 
     async def question() -> AskFor:
-        shown = preview or await this.function.preview(this)
+        shown = preview or await _previewed(this)
         return lambda key: _question(this, key, "approval", shown, digest)
 
     answer = await run.ask(ask_key, digest, question)
     if not answer.approves:
         put = run.tree.events[run.path + ask_key].data["question"]
         raise Refused(refusal(declaration.name, put["target"], answer))
+
+
+async def _previewed(this: Call) -> Preview:
+    """What the call would do. What could only fail is not put to a person: it has failed already.
+
+    Raises:
+        FunctionFailed: The call cannot be made, whoever allows it.
+    """
+    try:
+        return await this.function.preview(this)
+    except (CallError, RunError):
+        raise
+    except LlmDoError as error:
+        raise FunctionFailed(str(error)) from error
 
 
 async def _in_doubt(this: Call) -> AskFor:

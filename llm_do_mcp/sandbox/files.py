@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from llm_do_mcp.errors import FileMissing, SandboxError
+from llm_do_mcp.errors import FileMissing, NotShowable, SandboxError
 from llm_do_mcp.sandbox import names, patterns, text
 from llm_do_mcp.sandbox.backend import Backend
 from llm_do_mcp.sandbox.opener import Directory, Found
@@ -251,15 +251,19 @@ class Sandbox:
         Also in `out` roots, whoever wrote the file: the person decides about it.
 
         Raises:
-            SandboxError: The write would be refused, or the file is not text or too large to be shown.
+            NotShowable: The file is not text, or too large to be shown.
+            SandboxError: The write would be refused.
         """
         root, directory, parts = self._writable(alias, rel)
         if not directory.would_replace(parts):
             return None
         data, whole = directory.read(parts, root.max_file_bytes)
         if not whole:
-            raise SandboxError(f"{_place(alias, parts)}: larger than the {root.max_file_bytes} bytes that are read")
-        return _decoded(alias, parts, data, whole)
+            raise NotShowable(f"{_place(alias, parts)}: larger than the {root.max_file_bytes} bytes that are read")
+        try:
+            return _decoded(alias, parts, data, whole)
+        except SandboxError as error:
+            raise NotShowable(str(error)) from None
 
     def write_text(self, alias: str, rel: str, content: str) -> Written:
         """Create a text file or replace it as a whole; folders on the way are created.

@@ -86,7 +86,7 @@ def publish(bench: Workbench) -> dict[str, Published]:
     settings = project.manifest.publish
     if settings.te is not False and project.manifest.tool_envelope.enabled:
         tools += [_search(declaration, client) for declaration in search.declare(roots)]
-    tools += _following() if workers else []
+    tools += _following() if tools else []
     table: dict[str, Published] = {}
     for tool in tools:
         if (other := table.setdefault(tool.name, tool)) is not tool:

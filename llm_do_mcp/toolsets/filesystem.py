@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from llm_do_mcp.errors import SandboxError
+from llm_do_mcp.errors import NotShowable
 from llm_do_mcp.models.attachments import attachment
 from llm_do_mcp.runtime.function import JSON, Declaration, Function, Preview
 from llm_do_mcp.runtime.gate import Call
@@ -222,7 +222,7 @@ def _preview_write(sandbox: Sandbox, call: Call) -> Preview:
     target, content = one_spelling(call.input["path"]), call.input["content"]
     try:
         before = sandbox.current_text(alias, rel)
-    except SandboxError as error:
+    except NotShowable as error:
         return Preview("write the file", target, f"(its present content cannot be shown: {error})", scope=alias)
     if before == content:
         return Preview("write the file", target, "It already holds exactly this content.", scope=alias)

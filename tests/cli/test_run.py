@@ -79,6 +79,7 @@ def test_standard_output_carries_the_result_and_nothing_else(project: Path) -> N
     assert (ran.returncode, ran.stdout) == (0, "Grüße\n")
     assert "plain: turn 1" in ran.stderr
     assert "no model was called (scripted:model.yaml)" in ran.stderr
+    assert llm_do(project, "--entry", "plain", "hello").stdout == "Grüße\n"  # options may stand before the input too
     structured = llm_do(project, "--entry", "adder", "--input", '{"a": 1, "b": 2}')
     assert (structured.returncode, json.loads(structured.stdout)) == (0, {"sum": 3})
 

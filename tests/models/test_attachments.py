@@ -36,6 +36,7 @@ def test_a_media_type_is_read_from_the_bytes(name: str, data: bytes, media_type:
     [
         ("in/a.pdf", b"", "in/a.pdf: the file is empty"),
         ("in/a.pdf", PDF[:20], "in/a.pdf: the PDF is cut short or damaged"),
+        ("in/a.pdf", b"trailer<< /Encrypt 5 0 R >>".join((PDF[:18], PDF[18:])), "in/a.pdf: the PDF is encrypted"),
         ("in/a.pdf", PNG, "in/a.pdf: named .pdf, but its content is image/png"),
         ("in/a.pdf", b"just words", "in/a.pdf: named .pdf, but its content is text/plain"),
         ("in/a.pdf.exe", PDF, "in/a.pdf.exe: named .exe, but its content is application/pdf"),

@@ -628,3 +628,23 @@ async def test_a_run_of_sub_workers_goes_on_from_any_question(tmp_path: Path, at
     assert (done.status, done.output) == ("done", "end")
     assert done.account["files_changed"] == ["out/a.md", "out/b.md", "out/c.md"]
     assert len(done.account["approvals"]) == 3
+
+
+@pytest.mark.proves("WORKER-RESULTS")
+@pytest.mark.parametrize("path", ["zz/x", "x.md", "/etc/x", "", "in/x", "out/../x", "out/.git/x"])
+async def test_a_write_that_could_only_fail_asks_nobody_and_stops_nothing(tmp_path: Path, path: str) -> None:
+    asked: list[str] = []
+
+    def decide(question: Question) -> Answer:
+        asked.append(question.target)
+        return Answer("once", by="client")
+
+    async with Workshop(tmp_path) as shop:
+        told = await shop.told(
+            ("write_file", {"path": path, "content": "x"}),
+            ("write_file", {"path": "out/ok.txt", "content": "x"}),
+            decide=decide,
+        )
+    assert [failed for _, failed in told] == [True, False]
+    assert asked == ["out/ok.txt"]
+    assert (tmp_path / "out/ok.txt").read_text() == "x"
