@@ -4,7 +4,7 @@
 #   make test          set up and run all tests
 #   make check         lint, format check, types
 #   make torture       the long forms of the tests: races of 30 s, hundreds of kills
-#   make bench         speed and memory, side by side with a bare MCP server
+#   make bench         speed and memory, side by side with a bare MCP server and with pydantic-ai's loop
 #   make setup         only set up; PYTHON=python3.12 chooses the interpreter
 
 PYTHON ?= python3
@@ -38,4 +38,5 @@ torture: $(STAMP)
 	$(RUN)/python -m pytest --torture -m torture
 
 bench: $(STAMP)
+	$(RUN)/python -m pip install --quiet --group bench
 	$(RUN)/python -m tests.bench

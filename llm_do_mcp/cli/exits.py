@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 
 from llm_do_mcp.errors import LlmDoError, ProjectError, UsageError
+from llm_do_mcp.runtime.redact import redactor
 
 DONE = 0
 FAILED = 1
@@ -25,12 +26,10 @@ def guarded(command: Callable[[], int], program: str) -> int:
         code = command()
         sys.stdout.flush()
         return code
-    except (UsageError, ProjectError) as error:
-        print(f"{program}: {error}", file=sys.stderr)
-        return USAGE
     except LlmDoError as error:
-        print(f"{program}: {error}", file=sys.stderr)
-        return FAILED
+        # No project may be at hand: what the environment says must not be shown is known in any case.
+        print(f"{program}: {redactor(os.environ).text(str(error))}", file=sys.stderr)
+        return USAGE if isinstance(error, UsageError | ProjectError) else FAILED
     except BrokenPipeError:
         # Whoever read the output has seen enough; what is still buffered has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

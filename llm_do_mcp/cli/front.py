@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shlex
 import sys
 
 from llm_do_mcp.cli import terminal
 from llm_do_mcp.cli.exits import DONE, FAILED, PAUSED, REFUSED
 from llm_do_mcp.runtime.account import line
+from llm_do_mcp.runtime.approvals import Approvals
 from llm_do_mcp.runtime.engine import Asks, Done, Engine
 from llm_do_mcp.runtime.question import Answer, Kind, Question, text
 
@@ -20,13 +22,15 @@ WAITS: dict[Kind, str] = {
 }
 
 
-async def drive(engine: Engine, run: str, options: argparse.Namespace) -> int:
+async def drive(engine: Engine, run: str, options: argparse.Namespace, approvals: Approvals, project: str) -> int:
     """Carry a run's questions to the person at the terminal until it ends; print its result.
 
     Args:
         engine: What drives the run.
         run: Its id.
-        options: `approve_all`, `approvals` and `json` of the command line.
+        options: `approve_all` and `json` of the command line.
+        approvals: Its `--approvals`.
+        project: The project's root, for the line that says how to go on.
 
     Returns:
         The exit code. Where nobody can be asked and nothing was said about it, the run is left waiting.
@@ -43,27 +47,29 @@ async def drive(engine: Engine, run: str, options: argparse.Namespace) -> int:
             for question in event.questions:
                 if question not in engine.questions(run):
                     continue  # an answer for the rest of the run has settled it
-                if (answer := await _answer(question, options)) is not None:
+                if (answer := await _answer(question, options, approvals)) is not None:
                     answered |= await engine.answer(run, question.key, answer)
             if not answered and nobody:
-                return _leave(event)
+                return _leave(event, project)
             nobody = not answered
 
 
-async def _answer(question: Question, options: argparse.Namespace) -> Answer | None:
+async def _answer(question: Question, options: argparse.Namespace, approvals: Approvals) -> Answer | None:
     if question.kind == "approval" and options.approve_all:
         return Answer("once", by="--approve-all")
-    if question.kind != "in_doubt" and options.approvals == "deny":
-        return Answer(silence="policy", by="--approvals deny")
+    if (settled := approvals.answer(question)) is not None:
+        return settled
     if terminal.has_person():
         return await terminal.ask(text(question), question.decisions)
     return None
 
 
-def _leave(event: Asks) -> int:
+def _leave(event: Asks, project: str) -> int:
     for question in event.questions:
-        print(f"{WAITS[question.kind]}: {question.function} {question.target}".rstrip(), file=sys.stderr)
-    print(f"run {event.run} waits for a person; in a terminal: llm-do runs resume {event.run}", file=sys.stderr)
+        what = f"{question.function} {question.target or question.arguments}".rstrip()
+        print(f"{WAITS[question.kind]}: {what}", file=sys.stderr)
+    how = shlex.join(["llm-do", "runs", "resume", event.run, "--project", project])
+    print(f"run {event.run} waits for a person; in a terminal: {how}", file=sys.stderr)
     return PAUSED
 
 

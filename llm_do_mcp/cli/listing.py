@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import json
 
@@ -15,6 +16,9 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="llm-do list", description="List a project's workers and its published tools.")
     made.add_argument(
         "path", nargs="?", metavar="PATH", help="the project (default: LLM_DO_PROJECT, else the working directory)"
+    )
+    made.add_argument(
+        "--policy", action="store_true", help="for each function, whether it runs, asks or is refused, and why"
     )
     made.add_argument("--json", action="store_true", help="print JSON")
     return made
@@ -32,7 +36,12 @@ def main(given: list[str]) -> int:
     for identifier in project.scan().workers:
         with contextlib.suppress(ProjectError):  # a broken one is listed as that
             workers.append(project.worker(identifier))
-    tools = publish(Workbench(project))
+    bench = Workbench(project)
+    tools = publish(bench)
+    if options.policy:
+        from llm_do_mcp.cli.policy import show
+
+        return asyncio.run(show(bench, workers, tools.values(), as_json=options.json))
     if options.json:
         found = {
             "workers": [{"id": worker.id, "description": worker.description} for worker in workers],

@@ -8,6 +8,8 @@ import os
 import sys
 
 from llm_do_mcp.cli.exits import DONE, guarded
+from llm_do_mcp.runtime.approvals import HELP, MODES, of_project
+from llm_do_mcp.runtime.redact import guard_log
 from llm_do_mcp.serving.wire import guard_stdout
 
 EPILOG = """\
@@ -31,7 +33,23 @@ def parser() -> argparse.ArgumentParser:
         "--call-within",
         metavar="SECONDS",
         type=float,
-        help="hand a call over to run_wait after this time (default: 48, below the clocks of known clients)",
+        help="hand a call over to run_wait after this time (default: what the client is known to wait, else 48)",
+    )
+    made.add_argument("--approvals", choices=MODES, default="ask", help=HELP)
+    made.add_argument(
+        "--when-nobody-can-answer",
+        choices=("pause", "deny"),
+        help="leave a question open, to be answered on the approval page or with llm-do approve, or refuse it "
+        "(default: deny where CI is set, else pause)",
+    )
+    made.add_argument(
+        "--answer-within",
+        metavar="SECONDS",
+        type=float,
+        help="take a question as one that nobody answers after this time (default: 45)",
+    )
+    made.add_argument(
+        "--approve-tool", action="store_true", help="publish run_approve, for hosts that ask before every tool call"
     )
     made.add_argument("--version", action="store_true", help="print the version and exit")
     return made
@@ -56,15 +74,24 @@ def _serve(options: argparse.Namespace) -> int:
     # What starting makes stays: looking through it for garbage, again and again, is a sixth of the time it takes.
     gc.disable()
     from llm_do_mcp.cli.projects import load
-    from llm_do_mcp.serving.server import CALL_WITHIN_S, ProjectServer
+    from llm_do_mcp.serving.page.server import browser
+    from llm_do_mcp.serving.server import ANSWER_WITHIN_S, ProjectServer
 
     project = load(options.project)
     server = ProjectServer(
         project,
         state_dir=options.state_dir,
         model=options.model,
-        call_within=CALL_WITHIN_S if options.call_within is None else options.call_within,
+        approvals=of_project(options.approvals, project.root),
+        call_within=options.call_within,
+        answer_within=ANSWER_WITHIN_S if options.answer_within is None else options.answer_within,
+        when_nobody_can_answer=options.when_nobody_can_answer,
+        approve_tool=options.approve_tool,
+        browse=browser(),
     )
+    for error in project.broken:  # into the host's log, beside the server's instructions
+        print(f"llm-do-mcp: not served: {error}", file=sys.stderr)
+    guard_log(server.engine.redact)
     gc.freeze()
     gc.enable()
     server.run("stdio")

@@ -36,7 +36,8 @@ def attachment(name: str, data: bytes) -> dict[str, Any]:
         data: The whole file.
 
     Raises:
-        InvalidInput: Empty, of no kind that a model can be sent, not what its suffix says, or a PDF that is cut.
+        InvalidInput: Empty, of no kind that a model can be sent, not what its suffix says, or a PDF that is
+            cut or encrypted.
     """
     if not data:
         raise InvalidInput(f"{name}: the file is empty; attach one with content")

@@ -1,4 +1,4 @@
-"""From a model's name to the model: `anthropic:<model>`, `scripted:<file>`."""
+"""From a model's name to the model: `anthropic:<model>`, `scripted:<file>`, `replay:<run>`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from llm_do_mcp.errors import ModelError
 
 if TYPE_CHECKING:
+    from llm_do_mcp.models.replay import Records
     from llm_do_mcp.models.turn import Model
     from llm_do_mcp.toolhost.client import ToolHost
 
@@ -17,15 +18,17 @@ def open_model(
     *,
     project_root: str,
     toolhost: ToolHost,
+    records: Records | None = None,
     base_url: str | None = None,
     capabilities: Mapping[str, Mapping[str, bool]] | None = None,
 ) -> Model:
     """Open a model. Nothing is imported, read or connected before its first turn.
 
     Args:
-        name: `anthropic:<model>` or `scripted:<file>`, the file relative to the project.
+        name: `anthropic:<model>`, `scripted:<file>` (relative to the project), or `replay:<run>`.
         project_root: The project's folder.
         toolhost: Where a script's Python runs.
+        records: Gives the records of a run that is replayed; without it nothing can be.
         base_url: The manifest's `base_url`: a server that speaks the Messages API.
         capabilities: The manifest's `model_capabilities`.
 
@@ -41,7 +44,11 @@ def open_model(
         from llm_do_mcp.models.scripted import ScriptedModel
 
         return ScriptedModel(rest, project_root=project_root, toolhost=toolhost)
+    if provider == "replay" and rest and records is not None:
+        from llm_do_mcp.models.replay import ReplayModel
+
+        return ReplayModel(rest, records)
     raise ModelError(
         f"model {name!r} cannot be opened; allowed: anthropic:<model>, such as anthropic:claude-haiku-4-5, "
-        "or scripted:<file>"
+        "scripted:<file>, or replay:<run>"
     )

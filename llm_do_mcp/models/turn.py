@@ -47,6 +47,8 @@ class Request:
         output_schema: JSON Schema that the final text has to fit, or None where it is free text.
         max_tokens: The most tokens the reply may have.
         turn: Which turn of the worker's conversation this is, counted from 0.
+        key: The turn's place in the whole run.
+        digest: Of all that is asked, as the run's record has it; only where a replay has to compare it.
     """
 
     worker: str
@@ -57,6 +59,8 @@ class Request:
     output_schema: Mapping[str, Any] | None = None
     max_tokens: int = 8192
     turn: int = 0
+    key: str = ""
+    digest: str = ""
 
 
 @dataclass(frozen=True)
@@ -118,11 +122,13 @@ class Model(Protocol):
 
 def request_json(request: Request) -> dict[str, Any]:
     """The request as JSON, with the bytes of attachments in base64: what a script is given."""
-    return {
+    asked = {
         **asdict(request),
         "messages": _jsonable(request.messages),
         "tools": [asdict(tool) for tool in request.tools],
     }
+    del asked["key"], asked["digest"]  # not asked: where it stands in the record
+    return asked
 
 
 def _jsonable(value: Any) -> Any:

@@ -8,7 +8,10 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from llm_do_mcp.project.checked import Checked, Count, Flag, Model, Text, Texts, quoted
+from llm_do_mcp.project.commandline import BadCommand, pattern
 from llm_do_mcp.project.names import slug
+from llm_do_mcp.sandbox import patterns
+from llm_do_mcp.sandbox.names import BadName
 from llm_do_mcp.sandbox.root import Mode
 
 
@@ -95,14 +98,25 @@ class Limits(Checked):
 class ApprovalRule(Checked):
     """What a function may do without a person.
 
-    `function` is a canonical name or glob (`files.write`, `custom.*`); `subject` a glob on what the call is done to
-    (a path `alias/relative`, a worker, a command); `caller` restricts the rule to clients or workers.
+    `function` is a canonical name or glob (`files.write`, `custom.*`); `subject` a pattern on what the call is done to
+    (a worker's id, a command, a path `alias/relative`: `notes/*.md` is not `notes/a/b.md`, `notes/**` is; `*` is any);
+    `caller` restricts the rule to clients or workers.
     """
 
     function: Text
     decision: Literal["allow", "ask", "deny"]
     subject: Text | None = None
     caller: Literal["client", "worker"] | None = None
+
+    @model_validator(mode="after")
+    def _can_match(self) -> ApprovalRule:
+        if self.subject not in (None, "*") and self.function.startswith("files."):
+            assert self.subject is not None
+            try:
+                patterns.parse_aliased(self.subject)
+            except BadName as error:
+                raise ValueError(f"subject {quoted(self.subject)}: {error}; write alias/pattern") from None
+        return self
 
 
 class ToolRule(Checked):
@@ -133,10 +147,26 @@ class Delegation(Toolset):
     lock_template: Text | None = None
 
 
-class ShellRule(Checked):
-    """What commands that match a pattern may do."""
+def _command_pattern(text: str) -> str:
+    try:
+        pattern(text)
+    except BadCommand as error:
+        raise ValueError(f"no command can match {quoted(text)}: {error}") from None
+    return text
 
-    pattern: Text
+
+class ShellRule(Checked):
+    """What commands that match a pattern may do: run (`approval_required: false`), ask, or nothing (`allowed: false`).
+
+    The pattern is one of words, quoted as in a shell: `git log *` has at least one more word, `git log **` any number,
+    and so has `git log*`, which is not `git logx`; `pytest tests/*.py` is one word of that form. The first rule that
+    matches counts; `project/commandline.py` has the details.
+
+    `sandbox_paths` names the folders that the words of such a command may lead into; where it names none, those are
+    the worker's folders that can be read without asking.
+    """
+
+    pattern: Annotated[Text, AfterValidator(_command_pattern)]
     sandbox_paths: Texts = ()
     allowed: Flag = True
     approval_required: Flag = True
@@ -150,7 +180,12 @@ class ShellDefault(Checked):
 
 
 class Shell(Toolset):
-    """Commands of the system."""
+    """Commands of the system: one program and its arguments, which no shell reads.
+
+    `rules` are tried in order; a command that none matches is for `default`, and asks where there is none. `cwd` is
+    where they run, as `alias` or `alias/folder`; by default the first of the rule's `sandbox_paths`, else the first of
+    the worker's folders, else an empty folder that is made for the command.
+    """
 
     rules: tuple[ShellRule, ...] = ()
     default: ShellDefault | None = None

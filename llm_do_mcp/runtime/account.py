@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from llm_do_mcp.runtime.store import Event
+from llm_do_mcp.runtime.store import OPEN, Event
 
 NO_MODEL = "no model was called"
 WRITE = "files.write"
+NAMED = 10
+"""Files that a message names."""
 
 
 def account(run: str, status: str, events: Sequence[Event]) -> dict[str, Any]:
@@ -18,13 +21,16 @@ def account(run: str, status: str, events: Sequence[Event]) -> dict[str, Any]:
         `{id, status, models, tokens, cost, calls, approvals, files_changed}`: `models` are the names that replied
         (`scripted:…` and `replay:…` are no models, and `note` says so where there was no other), `tokens` is
         `{input, output}`, `cost` is None where a price is unknown, `calls` counts functions called, `approvals` are
-        `{function, target, decision, by, note}`, `files_changed` are `alias/path`.
+        `{function, target, decision, by, note}`, `files_changed` are `alias/path`. A run that has ended has `in_doubt`
+        where something with an effect was begun and never ended: `{function, target}` of what may have happened.
     """
     models: dict[str, None] = {}
     tokens = {"input": 0, "output": 0}
     calls = 0
     approvals: list[dict[str, str]] = []
     files: dict[str, None] = {}
+    begun: dict[str, str] = {}
+    targets: dict[str, str] = {}
     for event in events:
         if event.kind == "model":
             if event.state == "done":
@@ -33,10 +39,13 @@ def account(run: str, status: str, events: Sequence[Event]) -> dict[str, Any]:
                 tokens["output"] += event.data["usage"]["output_tokens"]
         elif event.kind == "ask":
             approvals.append(approval := _approval(event.data))
+            targets[event.key.rpartition(".")[0]] = approval["target"]
             if approval["function"] == WRITE and approval["decision"] == "done":
                 files[approval["target"]] = None  # in doubt, and a person said that it was written
         elif event.kind != "definition":
             calls += 1
+            if is_intent(event):
+                begun[event.key] = event.kind
             if event.kind == WRITE and event.state == "done" and "path" in event.data:
                 files[event.data["path"]] = None
     called = any(not name.startswith(("scripted:", "replay:")) for name in models)
@@ -52,7 +61,25 @@ def account(run: str, status: str, events: Sequence[Event]) -> dict[str, Any]:
     }
     if models and not called:
         found["note"] = NO_MODEL
+    if begun and status not in OPEN:
+        found["in_doubt"] = [{"function": name, "target": targets.get(key, "")} for key, name in begun.items()]
     return found
+
+
+def is_intent(event: Event) -> bool:
+    """Whether a record is a step that must not run twice, begun and not ended: only such a one numbers its attempts."""
+    return event.state == "started" and event.data is not None
+
+
+def left_behind(events: Sequence[Event]) -> str:
+    """What work that did not come to its end leaves behind, to be said after the reason; "" where that is nothing."""
+    found = account("", "failed", events)
+    files: list[str] = found["files_changed"]
+    more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
+    doubtful = ", ".join(f"{one['function']} {one['target']}".rstrip() for one in found.get("in_doubt", ()))
+    return (f"; written so far: {', '.join(files[:NAMED])}{more}" if files else "") + (
+        f"; cut short, and may have happened: {doubtful}" if doubtful else ""
+    )
 
 
 def _approval(data: dict[str, Any]) -> dict[str, str]:
@@ -70,6 +97,12 @@ def _approval(data: dict[str, Any]) -> dict[str, str]:
     }
 
 
+def _by_whom(approvals: Sequence[dict[str, str]]) -> str:
+    """Who answered how: `2 once by terminal, 1 deny by client, 1 open`."""
+    found = Counter(" by ".join(filter(None, (one["decision"], one["by"]))) for one in approvals)
+    return ", ".join(f"{count} {said}" for said, count in found.items())
+
+
 def line(account: dict[str, Any]) -> str:
     """The account for people: one short line."""
     parts = [f"run {account['id']}"]
@@ -78,7 +111,7 @@ def line(account: dict[str, Any]) -> str:
         parts.append(f"{account['note']} ({names})" if account.get("note") else names)
     parts.append(f"{account['calls']} calls")
     if account["approvals"]:
-        parts.append(f"{len(account['approvals'])} approvals")
+        parts.append(f"{len(account['approvals'])} approvals ({_by_whom(account['approvals'])})")
     if account["files_changed"]:
         parts.append(f"{len(account['files_changed'])} files changed")
     return " · ".join(parts)

@@ -48,6 +48,7 @@ class Definition:
         models: The model and its fallbacks.
         output_schema: What the output must fit, or None for text.
         functions: What it may call.
+        hidden: Names, as its model would see them, of functions that it is not told of: they could only be refused.
         rules: The policy, strongest source first; `policy.decide` says how they combine.
         limits: Of this run and all below it.
         code: Hash of the worker's file.
@@ -64,6 +65,7 @@ class Definition:
     models: tuple[str, ...] = ()
     output_schema: Mapping[str, JSON] | None = None
     functions: tuple[Declaration, ...] = ()
+    hidden: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
     limits: Limits = field(default_factory=Limits)
     code: str = ""
@@ -88,8 +90,8 @@ class Definition:
         values = dict(data)
         values["attachments"] = tuple(Attachment(**a) for a in data["attachments"])
         values["functions"] = tuple(Declaration(**f) for f in data["functions"])
-        values["rules"] = tuple(Rule(**r) for r in data["rules"])
+        values["rules"] = tuple(Rule(**{**r, "unless": tuple(r.get("unless", ()))}) for r in data["rules"])
         values["limits"] = Limits(**data["limits"])
-        for name in ("context", "system_context", "models"):
+        for name in ("context", "system_context", "models", "hidden"):
             values[name] = tuple(data[name])
         return cls(**values)

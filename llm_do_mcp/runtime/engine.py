@@ -13,21 +13,28 @@ import dataclasses
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator
+import traceback
+from collections.abc import Awaitable, Callable, Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from llm_do_mcp.errors import LeaseLost, LlmDoError, RunError
-from llm_do_mcp.runtime.account import account
+from llm_do_mcp.errors import FunctionFailed, LeaseLost, LlmDoError, RunError
+from llm_do_mcp.runtime.account import account, left_behind
 from llm_do_mcp.runtime.definition import Definition
+from llm_do_mcp.runtime.display import cut, escape
 from llm_do_mcp.runtime.function import JSON
 from llm_do_mcp.runtime.lease import Lease
 from llm_do_mcp.runtime.question import Answer, Question
+from llm_do_mcp.runtime.redact import NOTHING, Redactor
 from llm_do_mcp.runtime.run import Run, record_definition, recorded_definition
 from llm_do_mcp.runtime.store import OPEN, Event, RunRow, Status, Store
 from llm_do_mcp.runtime.tree import Tree, question_of
 
+ANSWERS_EVERY_S = 0.25
+"""How often answers that other processes gave are looked for, while questions are open."""
+ENDS_WITHIN_S = 0.6
+"""How long runs may take to end by themselves with this process, and again when what they wait for was ended."""
 GATHER_S = 2.0
 """How long a front that gathers questions waits for more after the first."""
 
@@ -64,6 +71,25 @@ class Asks:
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """A question that waits for an answer.
+
+    Args:
+        run: The run it belongs to.
+        name: What that run is, for lists.
+        driven: A living process waits for the answer; else the run has to be resumed for it.
+        asked: When it was put, in seconds since the epoch.
+        question: The question.
+    """
+
+    run: str
+    name: str
+    driven: bool
+    asked: float
+    question: Question
+
+
+@dataclass(frozen=True)
 class Working:
     """A run that goes on; the time the caller gave is over."""
 
@@ -76,16 +102,18 @@ class Engine:
     Args:
         folder: The state folder; made at the first run.
         body: What drives a run, given its place and definition.
+        redact: What keeps secrets out of progress, questions, errors and accounts.
     """
 
-    def __init__(self, folder: Path, body: Body) -> None:
-        self.folder, self.body = folder, body
+    def __init__(self, folder: Path, body: Body, redact: Redactor = NOTHING) -> None:
+        self.folder, self.body, self.redact = folder, body, redact
         self._store: Store | None = None
         self._lease: Lease | None = None
         self._trees: dict[str, Tree] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._ended: dict[str, Done] = {}
         self._reasons: dict[str, str] = {}
+        self._watch: asyncio.Task[None] | None = None
 
     @property
     def store(self) -> Store:
@@ -129,7 +157,7 @@ class Engine:
                 return found.id
         now = time.time()
         row = RunRow(secrets.token_hex(8), key, name, "running", None, self.lease.name, 1, now, now)
-        self._begin(Tree(self.store, row, create=True), definition)
+        self._begin(Tree(self.store, row, create=True, redact=self.redact), definition)
         return row.id
 
     async def resume(self, run: str) -> None:
@@ -141,13 +169,13 @@ class Engine:
         if run in self._trees:
             return
         row = await self.store.claim(run, self.lease.name, self.lease.alive)
-        self._begin(Tree(self.store, row, await self.store.events(run)))
+        self._begin(Tree(self.store, row, await self.store.events(run), redact=self.redact))
 
     async def advance(
         self,
         run: str,
         *,
-        seen: Collection[str] = (),
+        seen: Container[str] = (),
         gather: float = 0.0,
         timeout: float | None = None,
     ) -> Done | Asks | Working:
@@ -155,7 +183,7 @@ class Engine:
 
         Args:
             run: The run's id.
-            seen: Keys of questions that the caller knows already.
+            seen: Keys of questions that the caller knows already; looked at again at every change.
             gather: After a first new question, wait this many seconds for more, or until nothing else can happen.
             timeout: Seconds after which to return in any case.
 
@@ -184,9 +212,15 @@ class Engine:
                     await tree.change()
 
     async def answer(self, run: str, key: str, answer: Answer) -> bool:
-        """Give an answer to a question of a run that this process drives; the first one wins."""
+        """Give an answer to a question of a run, whichever process drives it; the first one wins.
+
+        Returns:
+            Whether this answer was the first.
+        """
         tree = self._trees.get(run)
-        return tree is not None and await tree.answer(key, answer)
+        if tree is not None:
+            return await tree.answer(key, answer)
+        return await self.store.answer(run, key, dataclasses.asdict(answer)) is not None
 
     def question(self, run: str, key: str) -> Question | None:
         """A question of a run that this process drives, as long as it has no answer."""
@@ -194,10 +228,50 @@ class Engine:
         event = None if tree is None else tree.events.get(key)
         return question_of(event) if event is not None and event.state == "asked" else None
 
+    async def asked(self, run: str, key: str) -> Question | None:
+        """A question of any run, answered or not: what a late answer belongs to."""
+        tree = self._trees.get(run)
+        event = tree.events.get(key) if tree is not None else await self.store.event(run, key)
+        return question_of(event) if event is not None and event.kind == "ask" else None
+
+    async def waiting(self) -> list[Waiting]:
+        """The questions of all runs of the project that wait for an answer, oldest first."""
+        rows = await self.store.waiting()
+        alive = {row.owner: self.lease.alive(row.owner) for row, _ in rows}
+        return [
+            Waiting(row.id, row.name, alive[row.owner], event.started, question_of(event))
+            for row, event in rows
+            if (tree := self._trees.get(row.id)) is None or event.key in tree.questions
+        ]
+
+    async def steps(self, run: str) -> list[str]:
+        """What a run has done so far, a line each, for a person who decides about the next step."""
+        from llm_do_mcp.runtime.trace import trace
+
+        row = await self.store.get(run)
+        if row is None:
+            return []
+        found = trace(row, await self.store.events(run), driven=True, now=time.time(), redact=self.redact)
+        return [
+            f"{'· ' * (depth // 2 - 1)}{item.name} {cut(escape(str(item.facts.get('arguments') or '')), 80)}".rstrip()
+            + f": {item.state.replace('_', ' ')}"
+            for depth, item in found.walk()
+            if depth > 0 and item.kind in ("worker", "call")
+        ]
+
     def questions(self, run: str) -> tuple[Question, ...]:
         """The open questions of a run that this process drives."""
         tree = self._trees.get(run)
         return () if tree is None else tuple(waiting.question for waiting in tree.questions.values())
+
+    def drives(self, run: str) -> bool:
+        """Whether this process drives the run; one that has ended it does not."""
+        return run in self._trees
+
+    def nudge(self, run: str) -> None:
+        """Let whoever waits in `advance` look at the run's questions again."""
+        if (tree := self._trees.get(run)) is not None:
+            tree.changed()
 
     async def settled(self, run: str, key: str) -> None:
         """Wait until a question is open no longer: it was answered, or its run has ended."""
@@ -207,7 +281,7 @@ class Engine:
     def so_far(self, run: str) -> dict[str, Any]:
         """The account of a run that this process drives, as it stands."""
         tree = self._trees[run]
-        return account(run, tree.row.status, list(tree.events.values()))
+        return self._account(tree.row, list(tree.events.values()))
 
     async def definition(self, run: str) -> Definition | None:
         """What a run is; None where that is not recorded yet."""
@@ -216,15 +290,17 @@ class Engine:
         return next((Definition.from_json(event.data) for event in events if event.key == "definition"), None)
 
     async def cancel(self, run: str, reason: str = "cancelled by the caller") -> None:
-        """Stop a run and all below it; it cannot be resumed.
+        """Stop a run and all below it, or give up one that no living process drives; it cannot be resumed.
 
         Raises:
-            RunError: A run that this process does not drive.
+            RunError: There is no such run, it has ended, or another process drives it.
         """
         task = self._tasks.get(run)
         if task is None:
-            done = await self.outcome(run)
-            raise RunError(f"run {run} has ended ({done.status})")
+            row = await self.store.claim(run, self.lease.name, self.lease.alive)
+            left = Tree(self.store, row, await self.store.events(run), redact=self.redact)
+            await self._end(left, "cancelled", None, f"run {run} was {reason}")
+            return
         self._reasons[run] = reason
         tree = self._trees[run]
         task.cancel()
@@ -246,7 +322,7 @@ class Engine:
         if row.status in OPEN:
             where = "it is driven by another process" if self.lease.alive(row.owner) else "its process is gone"
             raise RunError(f"run {run} has not ended and {where}; `llm-do runs resume {run}` drives a run that is left")
-        return _done(row, await self.store.events(run))
+        return self._done(row, await self.store.events(run))
 
     @contextlib.contextmanager
     def listening(self, run: str, listener: Callable[[str], None]) -> Iterator[None]:
@@ -255,12 +331,23 @@ class Engine:
         with tree.listening(listener) if tree is not None else contextlib.nullcontext():
             yield
 
-    async def aclose(self) -> None:
-        """Let go of all runs. What had not ended stays resumable; nothing is cancelled in the record."""
-        for task in self._tasks.values():
+    async def aclose(self, stop: Callable[[], None] | None = None) -> None:
+        """Let go of all runs. What had not ended stays resumable; nothing is cancelled in the record.
+
+        Args:
+            stop: Ends at once what the runs wait for and does not end by itself; called where one is left after a
+                moment.
+        """
+        if self._watch is not None:
+            self._watch.cancel()
+        tasks = tuple(self._tasks.values())
+        for task in tasks:
             task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks.values(), timeout=1.5)
+        left = (await asyncio.wait(tasks, timeout=ENDS_WITHIN_S))[1] if tasks else ()
+        if left:
+            if stop is not None:
+                stop()
+            await asyncio.wait(left, timeout=ENDS_WITHIN_S)
         if self._store is not None:
             self._store.close()
         if self._lease is not None:
@@ -268,8 +355,19 @@ class Engine:
 
     # ---- driving
 
+    async def _watch_answers(self) -> None:
+        """Take up what other processes answer; they write it into the store."""
+        while self._trees:
+            await asyncio.sleep(ANSWERS_EVERY_S)
+            asked = [(run, key) for run, tree in self._trees.items() for key in tree.questions]
+            for run, event in await self.store.answered(asked) if asked else ():
+                if (tree := self._trees.get(run)) is not None and event.key in tree.questions:
+                    await tree.settle(event)
+
     def _begin(self, tree: Tree, definition: Definition | None = None) -> None:
         run = tree.row.id
+        if self._watch is None or self._watch.done():
+            self._watch = asyncio.create_task(self._watch_answers(), name="answers of other processes")
         self._trees[run] = tree
         self._tasks[run] = asyncio.create_task(self._drive(tree, definition), name=f"run {run}")
 
@@ -289,27 +387,31 @@ class Engine:
         except LeaseLost:
             self._forget(tree, None)
             return
-        except LlmDoError as failed:
+        except FunctionFailed as failed:  # of a sub-worker: says itself what it leaves behind
             status, error = "failed", str(failed)
+        except LlmDoError as failed:
+            status, error = "failed", str(failed) + left_behind(tuple(tree.events.values()))
         except asyncio.CancelledError:
             if run not in self._reasons:  # the process is about to end: the run stays resumable
                 self._forget(tree, None)
                 raise
             status, error = "cancelled", f"run {run} was {self._reasons.pop(run)}"
         except Exception as fault:
-            _log.exception("run %s met a fault of ours", run)
+            _log.error("run %s met a fault of ours\n%s", run, self.redact.text(traceback.format_exc()))
             status, error = "failed", f"internal error: {type(fault).__name__}: {fault}"
         finally:
             if tree.row.id in self._trees:
                 await self._end(tree, status, output, error, synced=synced)
 
     async def _end(self, tree: Tree, status: Status, output: JSON, error: str, *, synced: bool = True) -> None:
+        if status == "cancelled":
+            error += left_behind(tuple(tree.events.values()))
         try:
-            await tree.commit(status, {"output": output, "error": error}, synced=synced)
+            await tree.commit(status, {"output": output, "error": self.redact.text(error)}, synced=synced)
         except Exception as failed:
             tree.row = dataclasses.replace(tree.row, status="failed", outcome={"output": None, "error": str(failed)})
         finally:  # also where a cancellation comes while the end is being written
-            self._forget(tree, _done(tree.row, list(tree.events.values())))
+            self._forget(tree, self._done(tree.row, list(tree.events.values())))
 
     def _forget(self, tree: Tree, done: Done | None) -> None:
         run = tree.row.id
@@ -322,7 +424,10 @@ class Engine:
                 self._ended.pop(next(iter(self._ended)))
         tree.changed()
 
+    def _done(self, row: RunRow, events: list[Event]) -> Done:
+        outcome = row.outcome or {"output": None, "error": ""}
+        return Done(row.id, row.status, outcome["output"], outcome["error"], self._account(row, events))
 
-def _done(row: RunRow, events: list[Event]) -> Done:
-    outcome = row.outcome or {"output": None, "error": ""}
-    return Done(row.id, row.status, outcome["output"], outcome["error"], account(row.id, row.status, events))
+    def _account(self, row: RunRow, events: list[Event]) -> dict[str, Any]:
+        found: dict[str, Any] = self.redact.data(account(row.id, row.status, events))
+        return found

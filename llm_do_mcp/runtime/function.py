@@ -52,6 +52,11 @@ class Declaration:
     options: Mapping[str, JSON] = field(default_factory=dict)
     code: str = ""
 
+    @property
+    def repeatable(self) -> bool:
+        """Whether a call that was cut short may simply be made again."""
+        return self.risk == "read" or self.idempotent
+
 
 @dataclass(frozen=True)
 class Preview:
@@ -82,8 +87,14 @@ class Function:
         declaration: The data half.
         execute: Does the call and returns its output; raises `CallError` for what the caller should be told.
         preview: Tells what the call would do, without doing it.
+        now: Tells what the function is at this moment, for code that may have been edited since it was declared; raises
+            an `LlmDoError` where it is no longer there.
+        subject: Tells what a call with an input is done to, for policy, where the input alone does not say it in its
+            one spelling.
     """
 
     declaration: Declaration
     execute: Callable[[Call], Awaitable[JSON]]
     preview: Callable[[Call], Awaitable[Preview]] = _plain_preview
+    subject: Callable[[JSON], str] | None = None
+    now: Callable[[], Awaitable[Declaration]] | None = None

@@ -9,16 +9,20 @@ arguments, and those are handed on unchanged.
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from llm_do_mcp.errors import CallError, FunctionFailed, InvalidInput, InvalidOutput, LlmDoError, Refused, RunError
+from llm_do_mcp.runtime import telemetry
 from llm_do_mcp.runtime.display import arguments, cut, escape
-from llm_do_mcp.runtime.function import JSON, Function, Preview
+from llm_do_mcp.runtime.function import JSON, Declaration, Function, Preview
+from llm_do_mcp.runtime.lock import exact
 from llm_do_mcp.runtime.policy import Caller, decide
-from llm_do_mcp.runtime.question import Kind, Question, refusal
+from llm_do_mcp.runtime.question import Kind, Question, refusal, unanswered
+from llm_do_mcp.runtime.redact import Redactor
 from llm_do_mcp.runtime.run import AskFor, Run, digest_of
 from llm_do_mcp.runtime.schema import problem
 from llm_do_mcp.runtime.tree import Leave
@@ -87,6 +91,8 @@ class Call:
         functions: What the same caller may call besides: a tool's own calls go through these.
         caller: Who calls.
         leave: Gives back the place of the step that executes this call.
+        now: What the function has become since it was declared, where its code was edited.
+        changed: In what way, in a line for a person; "" where it was not.
     """
 
     run: Run
@@ -96,7 +102,19 @@ class Call:
     functions: Functions
     caller: Caller
     leave: Leave = lambda: None
+    now: Declaration | None = None
+    changed: str = ""
     _inner: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def code(self) -> str:
+        """Hash of the code that may be executed: what was declared, or what a person is asked about instead."""
+        return (self.now or self.function.declaration).code
+
+    @property
+    def once(self) -> bool:
+        """Whether it must not run twice."""
+        return not (self.function.declaration.repeatable and (self.now is None or self.now.repeatable))
 
     def inner_key(self, name: str, value: JSON) -> str:
         """The key of a call that this call makes: by what is called, so that threads may come in any order."""
@@ -125,7 +143,7 @@ class Call:
 
         answer = await self.run.ask(self.inner_key("question", text), text, question)
         if answer.decision != "answer":
-            raise Refused(refusal("the question of", declaration.shown, answer))
+            raise Refused(unanswered(declaration.shown, answer))
         return answer.note
 
 
@@ -148,24 +166,30 @@ async def call(run: Run, key: str, function: Function, value: JSON, functions: F
         RunError: The run cannot go on: a limit, or an in-doubt step that a person stopped at.
     """
     declaration = function.declaration
-    recorded = run.path + key in run.tree.events
+    event = run.tree.events.get(run.path + key)
+    recorded = event is not None
     if not recorded:
         run.meter.check("max_tool_calls", "max_tokens")
     run.meter.charge(tool_calls=1)
     if (wrong := problem(declaration.input_schema, value)) is not None:
         raise InvalidInput(f"{declaration.shown}: {wrong}")
     this = Call(run, key, function, value, functions, caller)
+    if run.tree.resumed and function.now is not None and (event is None or event.ended is None):
+        await _compare(this, function.now)
     if not recorded:
+        if this.changed and this.now is None:  # what could only fail is not put to a person
+            raise FunctionFailed(f"{declaration.shown} was not run. {this.changed}")
         await _permit(this)
     who = " > ".join(run.chain) if run.definition.kind == "worker" else caller
-    run.tree.tell(f"{who}: {declaration.shown} {_summary(value)}".rstrip())
+    run.tree.tell(f"{who}: {declaration.shown} {_summary(value, run.tree.redact)}".rstrip())
     if declaration.nested:
         return await function.execute(this)
 
     async def perform(leave: Leave) -> JSON:
         this.leave = leave
         try:
-            output = await function.execute(this)
+            with telemetry.execute_tool(declaration.name, run.tree.row.id, run.path + key):
+                output = await function.execute(this)
         except (CallError, RunError):
             raise
         except LlmDoError as error:
@@ -176,50 +200,61 @@ async def call(run: Run, key: str, function: Function, value: JSON, functions: F
                 raise InvalidOutput(f"{declaration.shown} gave a result that does not fit its schema: {wrong}")
         return output
 
-    once = declaration.risk != "read" and not declaration.idempotent
+    once = this.once
     return await run.step(
         key, declaration.name, value, perform, once=once, in_doubt=lambda: _in_doubt(this), durable=once
     )
 
 
+async def _compare(this: Call, look: Callable[[], Awaitable[Declaration]]) -> None:
+    """See whether the code behind a call has been edited since its run began: that run knew only the code it had."""
+    declared = this.function.declaration
+    try:
+        now = await look()
+    except LlmDoError as error:
+        this.changed = f"The code that this run began with is gone: {error}"
+        return
+    if now.code == declared.code:
+        return
+    hashes = f"sha256 {declared.code[:12]} then, {now.code[:12]} now"
+    said = [f"The code behind it has been edited since this run began: {hashes}"]
+    if now.risk != declared.risk:
+        said.append(f"its risk was {declared.risk}, and is {now.risk}")
+    if now.input_schema != declared.input_schema:
+        said.append("its arguments are others")
+    this.now, this.changed = now, "; ".join(said)
+
+
 async def _permit(this: Call) -> None:
     run, declaration = this.run, this.function.declaration
-    decision, source = decide(run.definition.rules, declaration, this.input, this.caller)
-    if decision == "allow":
-        return
+    to = None if this.function.subject is None else this.function.subject(this.input)
+    decision, source = decide(run.definition.rules, declaration, this.input, this.caller, to=to)
     if decision == "deny":
         raise Refused(f"{declaration.shown} was not run: refused by {source or 'policy'}")
-    ask_key = this.key + ".ok"
-    asked = run.tree.events.get(run.path + ask_key)
-    preview = None
-    if asked is None:
-        preview = await _previewed(this)
-        if run.tree.granted(run.chain, declaration.name, preview.scope):
-            return
+    edited = this.now is not None and this.once
+    if decision == "allow" and not edited:
+        return
+    # What was approved for other code was not approved for this.
+    ask_key = this.key + ".ok" + (this.code[:12] if edited else "")
+    if edited:
+        run.tree.withdraw(run.path + this.key + ".ok", run.path + ask_key)
     digest = digest_of(declaration.name, this.input)
 
     async def question() -> AskFor:
-        shown = preview or await _previewed(this)
+        try:
+            shown = await this.function.preview(this)
+        except (CallError, RunError):
+            raise
+        except LlmDoError as error:  # what could only fail is not put to a person
+            raise FunctionFailed(str(error)) from error
+        if edited:
+            shown = dataclasses.replace(shown, detail="\n".join(filter(None, (this.changed, shown.detail))))
         return lambda key: _question(this, key, "approval", shown, digest)
 
     answer = await run.ask(ask_key, digest, question)
     if not answer.approves:
         put = run.tree.events[run.path + ask_key].data["question"]
         raise Refused(refusal(declaration.name, put["target"], answer))
-
-
-async def _previewed(this: Call) -> Preview:
-    """What the call would do. What could only fail is not put to a person: it has failed already.
-
-    Raises:
-        FunctionFailed: The call cannot be made, whoever allows it.
-    """
-    try:
-        return await this.function.preview(this)
-    except (CallError, RunError):
-        raise
-    except LlmDoError as error:
-        raise FunctionFailed(str(error)) from error
 
 
 async def _in_doubt(this: Call) -> AskFor:
@@ -232,31 +267,36 @@ async def _in_doubt(this: Call) -> AskFor:
         if key.startswith(prefix) and event.ended and event.kind not in ("definition", "ask", "model")
     ]
     called = f"What it had already called, to its end: {', '.join(finished)}" if finished else ""
-    shown = Preview(preview.action, preview.target, "\n".join(filter(None, (called, preview.detail))), preview.scope)
+    detail = "\n".join(filter(None, (called, this.changed, preview.detail)))
+    shown = Preview(preview.action, preview.target, detail, preview.scope)
     digest = digest_of(this.function.declaration.name, this.input)
     return lambda key: _question(this, key, "in_doubt", shown, digest)
 
 
 def _question(this: Call, key: str, kind: Kind, preview: Preview, digest: str) -> Question:
+    redact = this.run.tree.redact  # before anything is cut: half a secret would pass for none
     return Question(
         key=key,
         kind=kind,
         chain=this.run.chain,
         function=this.function.declaration.name,
         action=preview.action,
-        target=escape(preview.target),
-        arguments=arguments(this.input, ARGUMENT_CHARS if not preview.detail else ARGUMENT_CHARS // 4),
+        target=escape(redact.text(preview.target)),
+        arguments=arguments(redact.data(this.input), ARGUMENT_CHARS if not preview.detail else ARGUMENT_CHARS // 4),
         digest=digest,
         size=len(json.dumps(this.input, ensure_ascii=False)),
-        detail=cut(escape(preview.detail, lines=True), DETAIL_CHARS),
+        detail=cut(escape(redact.text(preview.detail), lines=True), DETAIL_CHARS),
         scope=preview.scope,
+        worker_code=this.run.definition.code,
+        function_code=this.code,
+        exact=exact(this.function.declaration.name, this.input),
     )
 
 
-def _summary(value: JSON) -> str:
+def _summary(value: JSON, redact: Redactor) -> str:
     """The first argument that says what a call is about, for a line of progress."""
     if isinstance(value, dict):
         for name in ("worker", "path", "command", "input"):
             if isinstance(value.get(name), str):
-                return cut(escape(value[name]), 80)
+                return cut(escape(redact.text(value[name])), 80)
     return ""

@@ -68,7 +68,7 @@ class Meter:
             spent = {"max_turns": meter.turns, "max_tool_calls": meter.tool_calls, "max_tokens": meter.tokens}
             for limit in limits:
                 if spent[limit] >= getattr(meter.limits, limit):
-                    raise meter.reached(limit)
+                    raise meter.reached(limit, self)
             meter = meter.parent
 
     def check_depth(self, callee: str, chain: tuple[str, ...]) -> None:
@@ -84,7 +84,16 @@ class Meter:
                 raise Refused(f"worker {callee} was not called: {limit} ({' > '.join((*chain, callee))})")
             meter = meter.parent
 
-    def reached(self, limit: str) -> LimitReached:
-        """The error for a limit of this meter that was met."""
-        most = getattr(self.limits, limit)
-        return LimitReached(f"worker {self.worker} stopped: its limit {limit} of {most:g} was reached", self)
+    def reached(self, limit: str, by: Meter | None = None) -> LimitReached:
+        """The error for a limit of this meter that was met.
+
+        Args:
+            limit: Which.
+            by: The meter of the run that wanted more, where that is known: this one, or one below.
+        """
+        most, chain = getattr(self.limits, limit), []
+        while by is not None and by is not self:
+            chain.append(by.worker)
+            by = by.parent
+        where = f" (by {' > '.join((self.worker, *reversed(chain)))})" if chain else ""
+        return LimitReached(f"worker {self.worker} stopped: its limit {limit} of {most:g} was reached{where}", self)

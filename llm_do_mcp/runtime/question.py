@@ -7,8 +7,10 @@ a name of its own, so that text and record tell them apart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 Kind = Literal["approval", "in_doubt", "question"]
 """Whether a call may be made; what became of one that was cut short; something a tool wants to know."""
@@ -20,9 +22,10 @@ DECISIONS: dict[Kind, tuple[str, ...]] = {
 }
 """The decisions that answer each kind; the answer to a question is in the note."""
 
-Silence = Literal["cannot_ask", "declined", "cancelled", "timed_out", "malformed", "failed", "policy"]
+Silence = Literal["cannot_ask", "declined", "cancelled", "timed_out", "malformed", "failed", "policy", "not_locked"]
 """How a question came to have no answer: nobody can be asked, the person declined or dismissed it, nobody answered
-in time, the answer was none of those offered, asking failed, or policy settled it."""
+in time, the answer was none of those offered, asking failed, policy settled it, or `approvals.lock` does not allow
+it."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,9 @@ class Question:
         size: Characters of the arguments before they were cut.
         detail: Diff or other help to decide, already cut.
         scope: What the decision "run" covers.
+        worker_code: Hash of the file of the worker that asks, "" for a client.
+        function_code: Hash of the code behind the function, "" where that is this package.
+        exact: The arguments as a lock file has them; see `lock.py`.
     """
 
     key: str
@@ -54,6 +60,9 @@ class Question:
     size: int
     detail: str
     scope: str
+    worker_code: str = ""
+    function_code: str = ""
+    exact: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def decisions(self) -> tuple[str, ...]:
@@ -69,7 +78,8 @@ class Answer:
         decision: One of the question's decisions, or "" where there was no answer.
         silence: How it came to have no answer, or None.
         note: The person's note to the worker.
-        by: Who answered: "client", "terminal", "demo", "grant", "policy".
+        by: Who answered: "client" or "terminal" (a person there), "grant" (a person, for the rest of the run),
+            "--approve-all", "approvals.lock", "--approvals deny", "--approvals locked".
     """
 
     decision: str = ""
@@ -115,19 +125,39 @@ def text(question: Question) -> str:
     return "\n".join(lines)
 
 
+_WHY: dict[Silence | None, str] = {
+    "cannot_ask": "this client cannot ask its user",
+    "declined": "the person declined to answer",
+    "cancelled": "the person dismissed the question",
+    "timed_out": "nobody answered in time",
+    "malformed": "the answer was none of those offered",
+    "failed": "the question could not be asked",
+    "policy": "this run's settings refuse what would have to be asked",
+}
+"""Ways of not answering, as text."""
+
+
 def refusal(function: str, target: str, answer: Answer) -> str:
     """One line that says why a call was not made, for the worker's model and the record."""
-    what = f"{function} {target}".rstrip()
+    subject = f", subject: {json.dumps(target, ensure_ascii=False)}" if target else ""
+    allow = (
+        f"to allow it without asking, add `{{function: {function}{subject}, decision: allow}}` to `approvals` in the "
+        "project's manifest"
+    )
     reason = {
-        "cannot_ask": "it needs approval and this client cannot ask its user; to allow it without asking, add "
-        f"`{{function: {function}, decision: allow}}` to `approvals` in the project's manifest",
-        "declined": "the person declined to answer",
-        "cancelled": "the person dismissed the question",
-        "timed_out": "nobody answered in time",
+        **_WHY,
+        "cannot_ask": f"it needs approval and this client cannot ask its user; {allow}",
+        "timed_out": f"nobody answered in time; {allow}",
         "malformed": "the answer was none of " + ", ".join(DECISIONS["approval"]),
-        "failed": "the question could not be asked",
         "policy": "this run's settings refuse what would need approval",
+        "not_locked": f"approvals.lock does not allow it: {answer.note}",
         None: "the person refused it",
     }[answer.silence]
+    note = f" (note: {answer.note})" if answer.note and answer.silence != "not_locked" else ""
+    return f"{function} {target}".rstrip() + f" was not run: {reason}{note}"
+
+
+def unanswered(tool: str, answer: Answer) -> str:
+    """One line that says why a tool got no answer to a question of its own."""
     note = f" (note: {answer.note})" if answer.note else ""
-    return f"{what} was not run: {reason}{note}"
+    return f"the question of {tool} was not answered: {_WHY.get(answer.silence, 'the person gave no answer')}{note}"

@@ -30,7 +30,9 @@ from llm_do_mcp.errors import (
     LimitReached,
     LlmDoError,
     RunError,
+    ToolHostDied,
 )
+from llm_do_mcp.runtime.account import left_behind
 from llm_do_mcp.runtime.definition import Definition
 from llm_do_mcp.runtime.function import JSON
 from llm_do_mcp.runtime.limits import Meter
@@ -105,31 +107,37 @@ class Run:
             if seen.state == "failed":
                 raise FunctionFailed(seen.data)
             return seen.data
-        if seen is not None and once:
-            assert in_doubt is not None
-            question = (await in_doubt())(f"{key}.doubt{seen.data or ''}")
-            answer = await self._ask(question)
-            if answer.decision == "done":
-                return self._end(seen, "done", {"note": "a person confirmed that this was done; its result is unknown"})
-            if answer.decision != "again":
-                raise InDoubt(f"{question.action} {question.target} was cut short, and the run was stopped there")
-        # A second attempt is a second intent, so that another crash asks a new question.
-        attempt = (seen.data or 1) + 1 if seen is not None and once else None
-        # Its place comes first: a step that still waits for one when the process dies is in no doubt.
-        async with self.tree.place() as leave:
-            event = Event(key, kind, digest, "started", attempt, time.time())
-            self.tree.record(event)
-            if once:
-                await self.tree.commit()
-            try:
-                outcome = await perform(leave)
-            except CallError as error:
-                self._end(event, "failed", str(error))
+        while True:
+            if seen is not None and once:
+                assert in_doubt is not None
+                question = (await in_doubt())(f"{key}.doubt{seen.data or ''}")
+                answer = await self._ask(question)
+                if answer.decision == "done":
+                    note = {"note": "a person confirmed that this was done; its result is unknown"}
+                    return self._end(seen, "done", note)
+                if answer.decision != "again":
+                    raise InDoubt(f"{question.action} {question.target} was cut short, and the run was stopped there")
+            # A second attempt is a second intent, so that another crash asks a new question. What may run twice is no
+            # intent, and has no number.
+            attempt = ((seen.data or 0) if seen is not None else 0) + 1 if once else None
+            # Its place comes first: a step that still waits for one when the process dies is in no doubt.
+            async with self.tree.place() as leave:
+                event = Event(key, kind, digest, "started", attempt, time.time())
+                self.tree.record(event)
+                if once:
+                    await self.tree.commit()
+                try:
+                    outcome = await perform(leave)
+                except CallError as error:
+                    if once and isinstance(error, ToolHostDied):
+                        seen = event  # nobody knows how far it came: the same doubt as after a crash of ours
+                        continue
+                    self._end(event, "failed", str(error))
+                    await self._commit_if(durable)
+                    raise
+                self._end(event, "done", outcome)
                 await self._commit_if(durable)
-                raise
-            self._end(event, "done", outcome)
-            await self._commit_if(durable)
-            return outcome
+                return outcome
 
     async def ask(self, key: str, arguments: JSON, question: Callable[[], Awaitable[AskFor]]) -> Answer:
         """Let a person decide, or return what was decided before.
@@ -189,8 +197,10 @@ class Run:
             own_limit = isinstance(error, LimitReached) and below is not None and error.meter is below.meter
             if isinstance(error, RunError) and not own_limit:
                 raise
-            self._end(event, "failed", str(error))
-            raise FunctionFailed(str(error)) from error
+            below_key = [found for place, found in self.tree.events.items() if place.startswith(key + "/")]
+            failure = str(error) + left_behind(below_key)
+            self._end(event, "failed", failure)
+            raise FunctionFailed(failure) from error
         self._end(event, "done", outcome)
         return outcome
 
@@ -259,7 +269,12 @@ class Run:
             return Answer(**event.data["answer"])
         digest = digest_of("ask", arguments if arguments is not None else question.digest)
         data = {"question": dataclasses.asdict(question)}
-        self.tree.record(Event(question.key, "ask", digest, "asked", data, time.time()))
+        now = time.time()
+        if (granted := self.tree.granted(question)) is not None:
+            data["answer"] = dataclasses.asdict(granted)
+            self.tree.record(Event(question.key, "ask", digest, "answered", data, now, now))
+            return granted
+        self.tree.record(Event(question.key, "ask", digest, "asked", data, now))
         return await self.tree.ask(question)
 
     def _end(self, event: Event, state: Any, data: JSON) -> JSON:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -42,7 +43,10 @@ Status = Literal["running", "waiting", "done", "failed", "cancelled"]
 OPEN: tuple[Status, ...] = ("running", "waiting")
 """A run in one of these can go on: it is driven now, or can be resumed."""
 
-State = Literal["started", "done", "failed", "asked", "answered"]
+State = Literal["started", "done", "failed", "asked", "answered", "withdrawn"]
+
+MAX_LATE = 20
+"""Late answers that are noted with a question."""
 
 T = TypeVar("T")
 
@@ -116,6 +120,7 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._seen = -1  # what other processes had written when it was last looked at
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="llm-do-store", daemon=True)
         self._thread.start()
@@ -129,6 +134,25 @@ class Store:
             LeaseLost: Another process has claimed the run since.
         """
         await self._do(lambda db: _write(db, batch), synced=batch.synced)
+
+    async def answer(self, run: str, key: str, answer: dict[str, Any]) -> Event | None:
+        """Give an answer to a question; the first one wins, whichever process gives it, and a late one is noted.
+
+        Returns:
+            The question with its answer, or None where this answer was not the first.
+        """
+        return await self._do(lambda db: _answer(db, run, key, answer))
+
+    async def answered(self, questions: Collection[tuple[str, str]]) -> list[tuple[str, Event]]:
+        """Those of the questions (run and key) that another process has answered.
+
+        Cheap where no other process has written anything since the last time.
+        """
+        return await self._do(lambda db: self._answered(db, questions), synced=False)
+
+    async def waiting(self) -> list[tuple[RunRow, Event]]:
+        """The questions that wait for an answer, of all runs that have not ended, oldest first."""
+        return await self._do(_waiting)
 
     async def claim(self, run: str, owner: str, alive: Callable[[str], bool]) -> RunRow:
         """Become the process that drives a run.
@@ -159,6 +183,10 @@ class Store:
         """A run's records in the order in which they were begun."""
         return await self._do(lambda db: _events(db, run))
 
+    async def event(self, run: str, key: str) -> Event | None:
+        """One record of a run."""
+        return await self._do(lambda db: _one_event(db, run, key))
+
     async def blob(self, digest: str) -> bytes:
         """The bytes with this SHA-256."""
         return await self._do(lambda db: _blob(db, digest))
@@ -169,6 +197,20 @@ class Store:
         self._thread.join(timeout=5)
 
     # ---- the thread
+
+    def _answered(self, db: sqlite3.Connection, questions: Collection[tuple[str, str]]) -> list[tuple[str, Event]]:
+        version = db.execute("PRAGMA data_version").fetchone()[0]
+        if version == self._seen:
+            return []
+        self._seen = version
+        found = []
+        for run, key in questions:
+            row = db.execute(
+                f"SELECT {_EVENT} FROM event WHERE run=? AND key=? AND state='answered'", (run, key)
+            ).fetchone()
+            if row is not None:
+                found.append((run, _event(row)))
+        return found
 
     async def _do(self, work: Callable[[sqlite3.Connection], T], *, synced: bool = True) -> T:
         loop = asyncio.get_running_loop()
@@ -263,13 +305,12 @@ def _row(db: sqlite3.Connection, where: str, value: str) -> RunRow | None:
 
 
 def _events(db: sqlite3.Connection, run: str) -> list[Event]:
-    rows = db.execute(
-        "SELECT key, kind, digest, state, data, started, ended FROM event WHERE run=? ORDER BY rowid", (run,)
-    )
-    return [
-        Event(key, kind, digest, state, json.loads(data), started, ended)
-        for key, kind, digest, state, data, started, ended in rows
-    ]
+    return [_event(row) for row in db.execute(f"SELECT {_EVENT} FROM event WHERE run=? ORDER BY rowid", (run,))]
+
+
+def _one_event(db: sqlite3.Connection, run: str, key: str) -> Event | None:
+    row = db.execute(f"SELECT {_EVENT} FROM event WHERE run=? AND key=?", (run, key)).fetchone()
+    return None if row is None else _event(row)
 
 
 def _blob(db: sqlite3.Connection, digest: str) -> bytes:
@@ -301,9 +342,46 @@ def _write(db: sqlite3.Connection, batch: Batch) -> None:
     db.executemany("INSERT OR IGNORE INTO blob(hash, data) VALUES(?,?)", batch.blobs)
     db.executemany(
         "INSERT INTO event(run, key, kind, digest, state, data, started, ended) VALUES(?,?,?,?,?,?,?,?)"
-        " ON CONFLICT(run, key) DO UPDATE SET state=excluded.state, data=excluded.data, ended=excluded.ended",
+        " ON CONFLICT(run, key) DO UPDATE SET state=excluded.state, data=excluded.data, ended=excluded.ended"
+        " WHERE state <> 'answered'",  # an answer stands, whoever gave it
         rows,
     )
+
+
+_EVENT = "event.key, event.kind, event.digest, event.state, event.data, event.started, event.ended"
+
+
+def _event(row: Sequence[Any]) -> Event:
+    key, kind, digest, state, data, started, ended = row
+    return Event(key, kind, digest, state, json.loads(data), started, ended)
+
+
+def _answer(db: sqlite3.Connection, run: str, key: str, answer: dict[str, Any]) -> Event | None:
+    row = db.execute(f"SELECT {_EVENT} FROM event WHERE run=? AND key=? AND kind='ask'", (run, key)).fetchone()
+    if row is None:
+        return None
+    event = _event(row)
+    now = time.time()
+    if event.state != "asked":
+        late = [*event.data.get("late", ()), {**answer, "at": now}]
+        data = json.dumps({**event.data, "late": late[-MAX_LATE:]})
+        db.execute("UPDATE event SET data=? WHERE run=? AND key=?", (data, run, key))
+        return None
+    event = dataclasses.replace(event, state="answered", data={**event.data, "answer": answer}, ended=now)
+    db.execute(
+        "UPDATE event SET state='answered', data=?, ended=? WHERE run=? AND key=?",
+        (json.dumps(event.data), now, run, key),
+    )
+    return event
+
+
+def _waiting(db: sqlite3.Connection) -> list[tuple[RunRow, Event]]:
+    rows = db.execute(
+        f"SELECT run.id, run.key, run.name, run.status, run.outcome, run.owner, run.fence, run.created, run.updated,"
+        f" {_EVENT} FROM event JOIN run ON run.id=event.run WHERE event.kind='ask' AND event.state='asked'"
+        " AND run.status IN ('running', 'waiting') ORDER BY event.started"
+    )
+    return [(_run_row(row[:9]), _event(row[9:])) for row in rows]
 
 
 def _claim(db: sqlite3.Connection, run: str, owner: str, alive: Callable[[str], bool]) -> RunRow:

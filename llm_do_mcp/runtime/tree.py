@@ -21,6 +21,7 @@ from typing import Any
 
 from llm_do_mcp.errors import Diverged, RunError
 from llm_do_mcp.runtime.question import Answer, Question
+from llm_do_mcp.runtime.redact import NOTHING, Redactor
 from llm_do_mcp.runtime.store import Batch, Event, RunRow, Status, Store
 
 PLACES = 8
@@ -48,10 +49,19 @@ class Tree:
         row: The run as a whole; its `owner` and `fence` are this process's claim.
         events: What is recorded already (on resume).
         create: The row is not in the store yet.
+        redact: What keeps secrets out of what people are shown of it.
     """
 
-    def __init__(self, store: Store, row: RunRow, events: Iterable[Event] = (), *, create: bool = False) -> None:
-        self.store, self.row = store, row
+    def __init__(
+        self,
+        store: Store,
+        row: RunRow,
+        events: Iterable[Event] = (),
+        *,
+        create: bool = False,
+        redact: Redactor = NOTHING,
+    ) -> None:
+        self.store, self.row, self.redact = store, row, redact
         self.events = {event.key: event for event in events}
         self.questions: dict[str, Open] = {}
         self.grants = {
@@ -59,6 +69,7 @@ class Tree:
             for event in self.events.values()
             if event.kind == "ask" and event.state == "answered" and event.data["answer"]["decision"] == "run"
         }
+        self.resumed = not create
         self.active = 1
         self._listeners: list[Callable[[str], None]] = []
         self._untold: deque[str] = deque(maxlen=UNTOLD)
@@ -186,38 +197,54 @@ class Tree:
             self.changed()
             await self.commit()
             with self.blocked():
-                return await waiting.answer
+                answer = await waiting.answer
+            await self.commit()  # no longer waiting, for whoever looks at the list of runs
+            return answer
         finally:
-            self.questions.pop(question.key, None)
+            if self.questions.pop(question.key, None) is not None:
+                self._withdraw(self.events[question.key])
             self.changed()
 
+    def withdraw(self, prefix: str, keep: str) -> None:
+        """Take back the open questions whose keys begin so, but for one: they were about something else."""
+        for key, event in list(self.events.items()):
+            if event.state == "asked" and key.startswith(prefix) and key != keep:
+                self._withdraw(event)
+
+    def _withdraw(self, event: Event) -> None:
+        self.record(dataclasses.replace(event, state="withdrawn", ended=time.time()))
+
     async def answer(self, key: str, answer: Answer) -> bool:
-        """Give the answer to an open question; the first one wins.
+        """Give the answer to an open question; the first one wins, whichever process gives it.
 
         Returns:
             Whether this answer was the first.
         """
-        event = self.events.get(key)
-        if event is None or event.state != "asked":
-            return False
+        event = await self.store.answer(self.row.id, key, dataclasses.asdict(answer))
+        if event is not None:
+            await self.settle(event)
+        return event is not None
+
+    async def settle(self, event: Event) -> None:
+        """Go on with a question that has been answered, here or in another process."""
+        answer = Answer(**event.data["answer"])
+        self.events[event.key] = event
         # In a run that was just resumed the question may be answered before the body has come to it again.
-        waiting = self.questions.pop(key, None)
-        data = {**event.data, "answer": dataclasses.asdict(answer)}
-        self.record(dataclasses.replace(event, state="answered", data=data, ended=time.time()))
-        await self.commit()
+        waiting = self.questions.pop(event.key, None)
         if waiting is not None and not waiting.answer.done():
             waiting.answer.set_result(answer)
+        self.changed()
         if answer.decision == "run":
             scope = _scope(question_of(event))
-            self.grants[scope] = key
+            self.grants[scope] = event.key
             granted = [other for other, open_ in self.questions.items() if _scope(open_.question) == scope]
             for other in granted:
                 await self.answer(other, Answer("once", note=answer.note, by="grant"))
-        return True
 
-    def granted(self, chain: tuple[str, ...], function: str, scope: str) -> bool:
-        """Whether a person allowed this for the rest of the run."""
-        return (*chain, function, scope) in self.grants
+    def granted(self, question: Question) -> Answer | None:
+        """The answer to a question that a person gave with one before it, for the rest of the run."""
+        given = self.grants.get(_scope(question)) if question.kind == "approval" else None
+        return None if given is None else Answer("once", note=self.events[given].data["answer"]["note"], by="grant")
 
     # ---- watching
 
@@ -232,6 +259,7 @@ class Tree:
 
     def tell(self, message: str) -> None:
         """One line of progress for whoever listens, or for who listens next."""
+        message = self.redact.text(message)
         if not self._listeners:
             self._untold.append(message)
         for listener in tuple(self._listeners):
@@ -250,8 +278,8 @@ class Tree:
 
 
 def _scope(question: Question) -> tuple[str, ...]:
-    """What "for the rest of this run" covers: the same asker, function and scope."""
-    return (*question.chain, question.function, question.scope)
+    """What "for the rest of this run" covers: the same asker, function and scope, as long as their code is the same."""
+    return (*question.chain, question.function, question.scope, question.worker_code, question.function_code)
 
 
 def question_of(event: Event) -> Question:

@@ -16,12 +16,13 @@ from typing import Any, Protocol
 import anyio
 
 from llm_do_mcp.errors import CallError, InvalidOutput, LimitReached, ModelError, ModelUnavailable
+from llm_do_mcp.models.replay import Records
 from llm_do_mcp.models.turn import Model, Request, ToolSpec
-from llm_do_mcp.runtime import gate
+from llm_do_mcp.runtime import debug, gate, telemetry
 from llm_do_mcp.runtime.display import arguments, cut, escape
 from llm_do_mcp.runtime.function import JSON
 from llm_do_mcp.runtime.gate import Functions
-from llm_do_mcp.runtime.run import Run, tokens
+from llm_do_mcp.runtime.run import Run, digest_of, tokens
 from llm_do_mcp.runtime.schema import problem
 from llm_do_mcp.runtime.tree import Leave
 
@@ -36,8 +37,8 @@ class Bench(Protocol):
         """The functions of the run's definition, with their code."""
         ...
 
-    def model(self, name: str) -> Model:
-        """A model by its name."""
+    def model(self, name: str, records: Records) -> Model:
+        """A model by its name; a replay finds its recording in `records`."""
         ...
 
 
@@ -47,14 +48,15 @@ async def work(run: Run, bench: Bench) -> JSON:
     if run.definition.kind == "call":
         function = functions.find(run.definition.name)
         return await gate.call(run, "call", function, run.definition.input, functions, "client")
-    return await _Worker(run, bench, functions).work()
+    with telemetry.invoke_agent(run.definition.name, run.tree.row.id, run.definition.models) as span:
+        return await _Worker(run, bench, functions, span).work()
 
 
 class _Worker:
     """One conversation of a worker with its model."""
 
-    def __init__(self, run: Run, bench: Bench, functions: Functions) -> None:
-        self.run, self.bench, self.functions = run, bench, functions
+    def __init__(self, run: Run, bench: Bench, functions: Functions, span: telemetry.Recorder) -> None:
+        self.run, self.bench, self.functions, self.span = run, bench, functions, span
         self.definition = run.definition
         self.models = list(run.definition.models)
         self.failures: Counter[str] = Counter()
@@ -116,10 +118,16 @@ class _Worker:
         tools = tuple(
             ToolSpec(shown, function.declaration.description, function.declaration.input_schema, strict=True)
             for shown, function in self.functions.items()
+            if shown not in self.definition.hidden
         )
 
+        live = False
+
         async def perform(_: Leave) -> JSON:
+            nonlocal live
+            live = True
             run.meter.check("max_turns", "max_tokens")
+            run.meter.charge(turns=1)  # before it is waited for: no other branch may take the same last turn
             if not self.models:
                 raise ModelError(
                     f"worker {self.definition.name} has no model; set `model` in its file or in the manifest, "
@@ -135,8 +143,12 @@ class _Worker:
                     tools=tools,
                     output_schema=self.definition.output_schema,
                     turn=turn,
+                    key=f"{run.path}t{turn}",
+                    digest=digest_of("model", asked) if name.startswith("replay:") else "",
                 )
-                model = self.bench.model(name)
+                model = self.bench.model(name, run.tree.store.events)
+                if debug.enabled():
+                    debug.show_request(run.tree.redact, self.definition, request)
                 try:
                     deadline = anyio.current_time() + self.definition.limits.timeout_s
                     reply = await model.reply(request, deadline=deadline)
@@ -146,7 +158,7 @@ class _Worker:
                     self.models.pop(0)
                     continue
                 usage = reply.usage
-                return {
+                answer: dict[str, Any] = {
                     "content": [dict(block) for block in reply.content],
                     "stop_reason": reply.stop_reason,
                     "model": name,
@@ -156,12 +168,18 @@ class _Worker:
                         "output_tokens": usage.output_tokens,
                     },
                 }
+                self.span.set("gen_ai.response.model", reply.model)
+                self.span.add("gen_ai.usage.input_tokens", answer["usage"]["input_tokens"])
+                self.span.add("gen_ai.usage.output_tokens", answer["usage"]["output_tokens"])
+                if debug.enabled():
+                    debug.show_reply(run.tree.redact, request, answer)
+                return answer
 
         asked = [system, _without_bytes(self.messages, self.definition.attachments), [tool.name for tool in tools]]
         reply: dict[str, Any] = await run.step(f"t{turn}", "model", asked, perform, once=False)
         while self.models and self.models[0] != reply["model"]:
             self.models.pop(0)  # a fallback that was chosen stays chosen
-        run.meter.charge(turns=1, tokens=tokens(reply))
+        run.meter.charge(turns=0 if live else 1, tokens=tokens(reply))
         return reply
 
     async def _call(self, turn: int, index: int, block: Mapping[str, Any]) -> dict[str, Any]:

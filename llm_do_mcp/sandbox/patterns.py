@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from llm_do_mcp.sandbox.names import BadName, fold
+from llm_do_mcp.sandbox.names import BadName, aliased, fold
 from llm_do_mcp.sandbox.root import STATE_FOLDER
 
 MAX_PATTERN = 1_000
@@ -40,9 +40,25 @@ def parse(pattern: str) -> Pattern:
     return parts
 
 
-def matches(pattern: Pattern, path: Sequence[str]) -> bool:
-    """Whether a whole path fits a pattern."""
-    return () in _advance(_start(pattern), path, fnmatchcase)
+def parse_aliased(pattern: str) -> Pattern:
+    """Split a pattern over `alias/path`, which may be written `alias:path` as well; its first name is the alias's.
+
+    Raises:
+        BadName: As `parse`.
+    """
+    alias, below = aliased(pattern)
+    return parse(alias if below == "." else f"{alias}/{below}")
+
+
+def matches(pattern: Pattern, path: Sequence[str], *, folded: bool = False) -> bool:
+    """Whether a whole path fits a pattern.
+
+    Args:
+        pattern: As `parse` gives it.
+        path: Names.
+        folded: Take names for the same that some file system takes for the same, such as upper and lower case.
+    """
+    return () in _advance(_start(pattern), path, _same_folded if folded else fnmatchcase)
 
 
 def may_match_below(pattern: Pattern, folder: Sequence[str]) -> bool:

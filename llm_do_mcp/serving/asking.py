@@ -15,12 +15,19 @@ from llm_do_mcp.runtime.question import LABELS, Answer, Question, Silence, text
 
 NOTE_CHARS = 2000
 CLIENT = "client"
+BY_TOOL = "the calling model, through run_approve"
 
 
 def can_answer_forms(capabilities: ClientCapabilities | None) -> bool:
     """Whether a client says that it can show a form (a bare `elicitation: {}` means forms)."""
     elicitation = None if capabilities is None else capabilities.elicitation
     return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
+
+
+def opens_addresses(capabilities: ClientCapabilities | None) -> bool:
+    """Whether a client says that it opens an address for its person."""
+    elicitation = None if capabilities is None else capabilities.elicitation
+    return elicitation is not None and elicitation.url is not None
 
 
 def form(question: Question) -> ElicitRequestFormParams:

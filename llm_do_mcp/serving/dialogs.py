@@ -8,8 +8,12 @@ For that it is sent on the connection's own channel: the channel of a request is
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+import time
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from mcp.server.mcpserver import Context
 from mcp.server.session import ServerSession
 from mcp.shared.exceptions import MCPError
 from mcp.types import CONNECTION_CLOSED
@@ -17,6 +21,19 @@ from mcp.types import CONNECTION_CLOSED
 from llm_do_mcp.runtime.engine import Engine
 from llm_do_mcp.runtime.question import Answer, Question
 from llm_do_mcp.serving.asking import answer_from, form, silence
+from llm_do_mcp.serving.joining import connection_of
+
+Silent = Callable[[str, Sequence[Question], Context[None, Any]], Awaitable[None]]
+"""What happens with questions that a client left without an answer for too long: their run, themselves, the
+call that they came up in."""
+
+
+@dataclass
+class _Dialog:
+    context: Context[None, Any]
+    task: asyncio.Task[None]
+    since: float
+    """When it was shown, or the client last answered another: some show one after the other."""
 
 
 class Dialogs:
@@ -24,18 +41,20 @@ class Dialogs:
 
     Args:
         engine: Has the questions and takes the answers.
+        patience: Seconds that a dialog waits for its answer.
+        silent: Called for a question whose dialog was in vain; the dialog is withdrawn by then.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._open: dict[str, dict[str, asyncio.Task[None]]] = {}
+    def __init__(self, engine: Engine, patience: float, silent: Silent) -> None:
+        self._engine, self._patience, self._silent = engine, patience, silent
+        self._open: dict[str, dict[str, _Dialog]] = {}
 
     def of(self, run: str) -> Collection[str]:
         """The keys of a run's questions that have a dialog."""
         return self._open.get(run, {}).keys()
 
-    def put(self, run: str, question: Question, session: ServerSession) -> None:
-        """Show a question to a client, unless one has its dialog already."""
+    def put(self, run: str, question: Question, context: Context[None, Any]) -> None:
+        """Show a question to the client of a call, unless one has its dialog already."""
         dialogs = self._open.setdefault(run, {})
         if question.key in dialogs:
             return
@@ -44,17 +63,35 @@ class Dialogs:
             del dialogs[question.key]
             if not dialogs:
                 del self._open[run]
+            self._engine.nudge(run)  # the question may still be open, and has no dialog now
 
-        dialogs[question.key] = dialog = asyncio.create_task(self._hold(run, question, session))
-        dialog.add_done_callback(closed)
+        task = asyncio.create_task(self._hold(run, question, context))
+        dialogs[question.key] = _Dialog(context, task, time.monotonic())
+        task.add_done_callback(closed)
 
-    async def _hold(self, run: str, question: Question, session: ServerSession) -> None:
-        asked = asyncio.create_task(_ask(question, session))
+    def _heard(self, context: Context[None, Any]) -> None:
+        """Who has just answered one dialog is given time for the others."""
+        for dialogs in self._open.values():
+            for dialog in dialogs.values():
+                if connection_of(dialog.context) is connection_of(context):
+                    dialog.since = time.monotonic()
+
+    async def _hold(self, run: str, question: Question, context: Context[None, Any]) -> None:
+        asked = asyncio.create_task(_ask(question, context.session))
         settled = asyncio.create_task(self._engine.settled(run, question.key))
         try:
-            await asyncio.wait((asked, settled), return_when=asyncio.FIRST_COMPLETED)
-            if not settled.done() and (answer := asked.result()) is not None:
-                await self._engine.answer(run, question.key, answer)
+            dialog = self._open[run][question.key]
+            while (left := dialog.since + self._patience - time.monotonic()) > 0:
+                done, _ = await asyncio.wait((asked, settled), timeout=left, return_when=asyncio.FIRST_COMPLETED)
+                if done:
+                    break
+            if asked.done():
+                if (answer := asked.result()) is not None:
+                    self._heard(context)
+                    await self._engine.answer(run, question.key, answer)  # noted where another came first
+            elif not settled.done():
+                asked.cancel()
+                await self._silent(run, (question,), context)
         finally:
             # Cancelled, the request to the client is followed by a word that its dialog is no longer wanted.
             asked.cancel()

@@ -16,8 +16,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from mcp.types import (
     INVALID_PARAMS,
     CallToolResult,
     ElicitRequest,
+    ElicitRequestParams,
     ElicitResult,
     InputRequiredResult,
     TextContent,
@@ -37,24 +39,32 @@ from mcp.types import (
 
 from llm_do_mcp.errors import InvalidInput, LlmDoError, RunError
 from llm_do_mcp.project.load import Project
+from llm_do_mcp.runtime.approvals import Approvals
 from llm_do_mcp.runtime.display import cut, escape
 from llm_do_mcp.runtime.engine import GATHER_S, Asks, Done, Engine
+from llm_do_mcp.runtime.question import Answer
+from llm_do_mcp.runtime.redact import redactor
 from llm_do_mcp.runtime.state import request_state_key, state_folder
-from llm_do_mcp.serving.asking import answer_from, can_answer_forms, form, silence
+from llm_do_mcp.serving.asking import BY_TOOL, NOTE_CHARS, answer_from, can_answer_forms, form, opens_addresses, silence
 from llm_do_mcp.serving.dialogs import Dialogs
+from llm_do_mcp.serving.hosts import call_within
+from llm_do_mcp.serving.joining import MODERN, HandedOver, connection_of
+from llm_do_mcp.serving.nobody import Nobody, WhenNobody, usual
+from llm_do_mcp.serving.page.server import Browse
 from llm_do_mcp.serving.progress import Progress
-from llm_do_mcp.serving.results import ACCOUNT, failure, handed_over, result_of, too_many_rounds
+from llm_do_mcp.serving.results import ACCOUNT, failure, handed_over, result_of, too_many_rounds, waits_for_person
 from llm_do_mcp.serving.state import LazyCodec
 from llm_do_mcp.serving.stdio import ends_in_time, hardened_stdio, interrupts
-from llm_do_mcp.serving.surface import RUN_CANCEL, RUN_WAIT, Published, publish
+from llm_do_mcp.serving.surface import RUN_APPROVE, RUN_CANCEL, RUN_WAIT, Published, publish
 from llm_do_mcp.toolsets.workbench import Workbench
 
-MODERN = "2026-07-28"
 ROUNDS = 9
 """Rounds of one call: one below the number at which SDK clients give up."""
 STATE_TTL_S = 7 * 24 * 3600.0
-CALL_WITHIN_S = 48.0
-"""After this a call hands over: known clients give up at 60 s."""
+ANSWER_WITHIN_S = 45.0
+"""After this a question is taken as one that nobody answers: below the call's own time."""
+PAGE = "approval-page"
+"""The key of an invitation to the approval page among the requests of a round."""
 KEY = "llm-do/key"
 """Where in a request's `_meta` a caller may name its run."""
 
@@ -66,7 +76,13 @@ class ProjectServer(MCPServer[None]):
         project: What is served.
         state_dir: Where its runs are kept; None for the usual place.
         model: `--model`, for the entry worker.
-        call_within: Seconds after which a call hands its run over.
+        call_within: Seconds after which a call hands its run over; None for what its client is known to wait.
+        answer_within: Seconds that a question waits for the client's answer.
+        when_nobody_can_answer: What becomes of questions that the client cannot put, or left without an answer;
+            None for `deny` in CI and `pause` elsewhere.
+        approve_tool: Publish `run_approve`, for hosts that ask their own user before every call.
+        approvals: `--approvals`: what is settled without the client.
+        browse: Opens an address in the browser of this machine's person; None where there is none.
     """
 
     def __init__(
@@ -75,17 +91,26 @@ class ProjectServer(MCPServer[None]):
         *,
         state_dir: str | None = None,
         model: str | None = None,
-        call_within: float = CALL_WITHIN_S,
+        call_within: float | None = None,
+        answer_within: float = ANSWER_WITHIN_S,
+        when_nobody_can_answer: WhenNobody | None = None,
+        approve_tool: bool = False,
+        approvals: Approvals | None = None,
+        browse: Browse | None = None,
     ) -> None:
         from llm_do_mcp import __version__
 
         self.project = project
-        self.bench = Workbench(project, model=model)
-        self.tools = publish(self.bench)
+        self.approvals = approvals or Approvals()
+        self.bench = Workbench(project, model=model, approvals=self.approvals)
+        self.tools = publish(self.bench, approve_tool=approve_tool)
         folder = state_folder(Path(project.root), state_dir)
-        self.engine = Engine(folder, self.bench.body)
+        self.engine = Engine(folder, self.bench.body, redactor(os.environ, project.manifest))
         self.call_within = call_within
-        self._dialogs = Dialogs(self.engine)
+        self.answer_within = answer_within
+        self._nobody = Nobody(self.engine, when_nobody_can_answer or usual(), browse)
+        self._dialogs = Dialogs(self.engine, answer_within, self._nobody.silent)
+        self._handed = HandedOver(self.engine.drives)
         self._ending = False
         super().__init__(
             project.name,
@@ -119,10 +144,15 @@ class ProjectServer(MCPServer[None]):
         try:
             if published.name == RUN_CANCEL:
                 return await self._cancel(published, arguments)
+            if published.name == RUN_APPROVE:
+                return await self._approve(published, arguments)
             run, round_ = await self._run_for(published, arguments, context)
-            return await self._follow(run, round_, published, context, began)
+            result = await self._follow(run, round_, published, context, began)
+            if isinstance(result, CallToolResult) and self.engine.drives(run):
+                self._handed.add(run, connection_of(context), name, arguments)
+            return result
         except LlmDoError as error:
-            return failure(str(error))
+            return failure(self.engine.redact.text(str(error)))
 
     async def run_stdio_async(self) -> None:
         """Serve over stdio, hardened, and let go of everything at the end of input."""
@@ -144,7 +174,8 @@ class ProjectServer(MCPServer[None]):
     async def aclose(self) -> None:
         """Let go of all runs (what had not ended stays resumable), models and child processes."""
         self._ending = True
-        await self.engine.aclose()
+        await self._nobody.aclose()
+        await self.engine.aclose(self.bench.kill)
         await self.bench.aclose()
 
     # ---- calls
@@ -159,11 +190,13 @@ class ProjectServer(MCPServer[None]):
         """
         if context.protocol_version == MODERN and context.request_state is not None:
             state = json.loads(context.request_state)
-            await self._answered(state["run"], context.input_responses or {})
+            await self._answered(state["run"], context.input_responses or {}, context)
             return state["run"], state["round"]
         _fits(published, arguments)
         if published.name == RUN_WAIT:
             return arguments["run_id"], 0
+        if (joined := self._handed.find(connection_of(context), published.name, arguments)) is not None:
+            return joined, 0
         assert published.declaration is not None
         definition = self.bench.define_call(published.declaration, published.to_input(arguments), published.rules)
         meta: Mapping[str, Any] = context.request_context.meta or {}
@@ -176,22 +209,45 @@ class ProjectServer(MCPServer[None]):
             raise InvalidInput(f"{published.name}: the key {cut(escape(key), 80)!r} was given for another call")
         return run, 0
 
-    async def _answered(self, run: str, responses: Mapping[str, Any]) -> None:
-        """Pass on the answers that a 2026-07-28 client brings; what is not open any more takes none."""
+    async def _answered(self, run: str, responses: Mapping[str, Any], context: Context[None, Any]) -> None:
+        """Pass on the answers that a 2026-07-28 client brings; one that comes too late is noted with its question."""
         with contextlib.suppress(RunError):  # what has ended, or lives elsewhere, is told when it is followed
             await self.engine.resume(run)
         for key, response in responses.items():
-            question = self.engine.question(run, key)
-            if question is not None:
-                understood = isinstance(response, ElicitResult)
+            understood = isinstance(response, ElicitResult)
+            if key == PAGE and understood and response.action == "accept":
+                self._nobody.invited(run)
+            if (question := await self.engine.asked(run, key)) is not None:
+                self._nobody.heard(context)
                 answer = answer_from(question, response) if understood else silence("malformed")
                 await self.engine.answer(run, key, answer)
+
+    async def _settled(self, run: str, asked: Asks) -> bool:
+        """Answer what `--approvals` has an answer for; whether there was any."""
+        answers = [(question, self.approvals.answer(question)) for question in asked.questions]
+        for question, answer in answers:
+            if answer is not None:
+                await self.engine.answer(run, question.key, answer)
+        return any(answer is not None for _, answer in answers)
 
     async def _cancel(self, published: Published, arguments: dict[str, Any]) -> CallToolResult:
         _fits(published, arguments)
         await self.engine.cancel(arguments["run_id"], "cancelled with run_cancel")
         done = await self.engine.outcome(arguments["run_id"])
         return CallToolResult(content=[TextContent(type="text", text=done.error)], _meta={ACCOUNT: done.account})
+
+    async def _approve(self, published: Published, arguments: dict[str, Any]) -> CallToolResult:
+        """An answer that comes through the calling model, of a host that asks its user before every call."""
+        _fits(published, arguments)
+        run, question = arguments["run_id"], await self.engine.asked(arguments["run_id"], arguments["question"])
+        if question is None:
+            raise RunError(f"run {cut(escape(run), 40)} has no such question; call run_wait to see those it has")
+        if arguments["decision"] not in question.decisions:
+            raise InvalidInput(f"{published.name}: decision must be one of {', '.join(question.decisions)}")
+        answer = Answer(arguments["decision"], note=arguments.get("note", "")[:NOTE_CHARS], by=BY_TOOL)
+        first = await self.engine.answer(run, question.key, answer)
+        said = "taken" if first else "too late: the question was settled already"
+        return CallToolResult(content=[TextContent(type="text", text=f"{said}; call run_wait for the result")])
 
     async def _follow(
         self, run: str, round_: int, published: Published, context: Context[None, Any], began: float
@@ -202,7 +258,7 @@ class ProjectServer(MCPServer[None]):
                 return await self._carry(run, round_, published, context, began)
         except anyio.get_cancelled_exc_class():
             # A run that was handed over does not end with a call that waits for it, nor any with the input.
-            if not self._ending and published.name != RUN_WAIT:
+            if not self._ending and published.name != RUN_WAIT and run not in self._handed:
                 with anyio.CancelScope(shield=True), contextlib.suppress(RunError):
                     await self.engine.cancel(run, "cancelled by the client")
             raise
@@ -211,28 +267,86 @@ class ProjectServer(MCPServer[None]):
         self, run: str, round_: int, published: Published, context: Context[None, Any], began: float
     ) -> CallToolResult | InputRequiredResult:
         modern = context.protocol_version == MODERN
-        can_ask = can_answer_forms(context.client_capabilities) and (modern or context.session.can_send_request)
+        offered: set[str] = set()
+        # Who waits for a run, or has gone to the approval page, waits for the person too.
+        patient = published.name == RUN_WAIT or (round_ > 0 and self._nobody.shown(run) == "client")
+        seen = _Seen(self._dialogs, run, offered)
         while True:
-            left = max(self.call_within - (time.monotonic() - began), 0.0)
-            gather = GATHER_S if modern and can_ask else 0.0
-            event = await self.engine.advance(run, seen=self._dialogs.of(run), gather=gather, timeout=left)
+            within = self._within(context)
+            left = max(within - (time.monotonic() - began), 0.0)
+            gathers = (modern or not self._can_ask(context)) and self.approvals.mode == "ask"
+            gather = GATHER_S if gathers else 0.0
+            event = await self.engine.advance(run, seen=seen, gather=gather, timeout=left)
             if isinstance(event, Done):
                 return _result(event, published)
             if not isinstance(event, Asks):
-                return handed_over(self.engine.so_far(run), self.call_within)
-            if not can_ask:
-                for question in event.questions:
-                    await self.engine.answer(run, question.key, silence("cannot_ask"))
+                return self._unfinished(run, offered, within)
+            if await self._settled(run, event):
+                continue
+            if not self._can_ask(context):
+                if not await self._nobody.answers(run, event.questions, "cannot_ask", context):
+                    continue
+                offered.update(question.key for question in event.questions)
+                # A round holds the call up until it is answered: none for a client that shows nothing.
+                opens = opens_addresses(context.client_capabilities) and not self._nobody.is_silent(context)
+                if modern and opens and (invitation := await self._nobody.invitation(run)) is not None:
+                    return self._round(run, round_, {PAGE: invitation})
+                if not patient:
+                    return self._unfinished(run, offered, within)
             elif not modern:
                 for question in event.questions:
-                    self._dialogs.put(run, question, context.session)
+                    self._dialogs.put(run, question, context)
             elif round_ >= ROUNDS:
                 return too_many_rounds(self.engine.so_far(run), len(event.questions))
             else:
-                return InputRequiredResult(
-                    input_requests={q.key: ElicitRequest(params=form(q)) for q in event.questions},
-                    request_state=json.dumps({"run": run, "round": round_ + 1}),
-                )
+                # The person answers them one after the other before any of the answers comes back.
+                patience = self.answer_within * len(event.questions)
+                self._nobody.later(run, event.questions, patience, context)
+                return self._round(run, round_, {question.key: form(question) for question in event.questions})
+
+    @staticmethod
+    def _round(run: str, round_: int, requests: Mapping[str, ElicitRequestParams]) -> InputRequiredResult:
+        return InputRequiredResult(
+            input_requests={key: ElicitRequest(params=params) for key, params in requests.items()},
+            request_state=json.dumps({"run": run, "round": round_ + 1}),
+        )
+
+    def _can_ask(self, context: Context[None, Any]) -> bool:
+        """Whether this client shows forms to its person, as far as it says and has shown so far."""
+        if not can_answer_forms(context.client_capabilities) or self._nobody.is_silent(context):
+            return False
+        if context.protocol_version == MODERN:
+            return True
+        return bool(context.session.can_send_request)
+
+    def _within(self, context: Context[None, Any]) -> float:
+        """Seconds after which a call of this client hands its run over."""
+        if self.call_within is not None:
+            return self.call_within
+        client = context.session.client_params
+        asked_for_progress = (context.request_context.meta or {}).get("progress_token") is not None
+        return call_within(None if client is None else client.client_info.name, progress=asked_for_progress)
+
+    def _unfinished(self, run: str, offered: Collection[str], within: float) -> CallToolResult:
+        """What a call says that returns before its run has ended."""
+        account = self.engine.so_far(run)
+        waiting = [question for question in self.engine.questions(run) if question.key in offered]
+        if not waiting:
+            return handed_over(account, within, self.engine.questions(run))
+        page = self._nobody.shown(run)
+        return waits_for_person(account, waiting, page=page, by_tool=RUN_APPROVE in self.tools)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Seen:
+    """The questions that a call need not be told of: now, not when it began to wait."""
+
+    dialogs: Dialogs
+    run: str
+    offered: Collection[str]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.dialogs.of(self.run) or key in self.offered
 
 
 def _fits(published: Published, arguments: dict[str, Any]) -> None:

@@ -16,9 +16,10 @@ from llm_do_mcp.errors import ProjectError
 from llm_do_mcp.project.names import MAX_PUBLISHED, published_name
 from llm_do_mcp.project.settings import AttachmentPolicy
 from llm_do_mcp.runtime.function import JSON, Declaration
+from llm_do_mcp.runtime.lock import CLIENT
 from llm_do_mcp.runtime.policy import Rule, decide
 from llm_do_mcp.sandbox.root import Root
-from llm_do_mcp.toolsets import delegation, filesystem, search
+from llm_do_mcp.toolsets import delegation, filesystem, overview, rules, search
 
 if TYPE_CHECKING:
     from llm_do_mcp.project.effective import Worker
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 READ_CHARS = 40_000
 """Characters that a client's read gives where it does not say; hosts cut longer results."""
 
-RUN_WAIT, RUN_CANCEL = "run_wait", "run_cancel"
+RUN_WAIT, RUN_CANCEL, RUN_APPROVE = "run_wait", "run_cancel", "run_approve"
 
 
 def _as_it_is(output: JSON) -> JSON:
@@ -69,7 +70,7 @@ class Published:
     to_output: Callable[[JSON], JSON] = _as_it_is
 
 
-def publish(bench: Workbench) -> dict[str, Published]:
+def publish(bench: Workbench, *, approve_tool: bool = False) -> dict[str, Published]:
     """The tools of a project, in the order in which they are listed.
 
     Raises:
@@ -78,15 +79,17 @@ def publish(bench: Workbench) -> dict[str, Published]:
     project = bench.project
     workers = project.exported()
     roots = _roots(bench, workers)
-    client = _client_rules(bench, roots)
+    client = rules.of_client(project, roots)
     names = {identifier: name for name, identifier in project.exports.items()}
     tools: list[Published] = [_worker(bench, worker, names[worker.id], roots, client) for worker in workers]
     for root in roots:
-        tools += _files(root, client)
+        tools += _files(bench, root, client)
     settings = project.manifest.publish
     if settings.te is not False and project.manifest.tool_envelope.enabled:
-        tools += [_search(declaration, client) for declaration in search.declare(roots)]
+        searched = rules.searchable(roots, client, "client")
+        tools += [_search(declaration, client) for declaration in search.declare(searched)]
     tools += _following() if tools else []
+    tools += [_approving()] if approve_tool else []
     table: dict[str, Published] = {}
     for tool in tools:
         if (other := table.setdefault(tool.name, tool)) is not tool:
@@ -178,9 +181,9 @@ def _can_change(bench: Workbench, worker: Worker, seen: set[str]) -> bool:
     toolsets = worker.toolsets
     if toolsets.shell is not None or worker.named_tools or worker.own_tool_modules or worker.imported_tool_modules:
         return True
-    rules = bench.rules_of(worker)
+    policy = bench.rules_of(worker)
     if toolsets.filesystem is not None and any(
-        declaration.risk != "read" and decide(rules, declaration, {}, "worker")[0] != "deny"
+        declaration.risk != "read" and decide(policy, declaration, {}, "worker")[0] != "deny"
         for declaration in filesystem.declare(worker.roots)
     ):
         return True
@@ -215,15 +218,7 @@ def _place(folder: str, project: str) -> str:
     return f"./{os.path.relpath(folder, project)}".replace(os.sep, "/") if inside else folder
 
 
-def _client_rules(bench: Workbench, roots: tuple[Root, ...]) -> tuple[Rule, ...]:
-    manifest = [
-        Rule(rule.function, rule.decision, rule.subject, rule.caller, "approvals of the manifest")
-        for rule in bench.project.manifest.approvals
-    ]
-    return (*manifest, *filesystem.rules(roots))
-
-
-def _files(root: Root, rules: tuple[Rule, ...]) -> list[Published]:
+def _files(bench: Workbench, root: Root, client: tuple[Rule, ...]) -> list[Published]:
     alias = root.alias
     name = published_name(alias, MAX_PUBLISHED - len("files__write_text"))
     path = {"type": "string", "description": f"path below {alias}"}
@@ -273,16 +268,20 @@ def _files(root: Root, rules: tuple[Rule, ...]) -> list[Published]:
             output_schema=declaration.output_schema,
             declaration=declaration,
             to_input=to_input,
-            rules=rules,
+            rules=client,
             subject=f"{declaration.name} {alias}",
             read_only=declaration.risk == "read",
             to_output=below_alias if declaration.output_schema is not None else _as_it_is,
         )
 
-    return [published(declaration) for declaration in filesystem.declare((root,))]
+    return [
+        published(declaration)
+        for declaration in filesystem.declare((root,))
+        if not bench.approvals.hides(CLIENT, declaration.name) or overview.may_run(client, declaration, "client")
+    ]
 
 
-def _search(declaration: Declaration, rules: tuple[Rule, ...]) -> Published:
+def _search(declaration: Declaration, client: tuple[Rule, ...]) -> Published:
     return Published(
         name="te",
         description=declaration.description,
@@ -290,12 +289,27 @@ def _search(declaration: Declaration, rules: tuple[Rule, ...]) -> Published:
         output_schema=None,
         declaration=declaration,
         to_input=dict,
-        rules=rules,
+        rules=client,
         subject="te",
     )
 
 
 # ---- following a run that was handed over
+
+
+def _approving() -> Published:
+    text = {"type": "string"}
+    schema = _object(
+        {
+            "run_id": text,
+            "question": {**text, "description": "its key, as run_wait gives it"},
+            "decision": {**text, "description": "one of those that the question offers"},
+            "note": text,
+        },
+        ["run_id", "question", "decision"],
+    )
+    description = "Answer a question of a run, on the word of your user, whom you have asked."
+    return Published(RUN_APPROVE, description, schema, None, None, dict, read_only=False, idempotent=False)
 
 
 def _following() -> list[Published]:

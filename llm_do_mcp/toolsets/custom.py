@@ -81,10 +81,14 @@ def bind(declaration: Declaration, host: ToolHost) -> Function:
             on_log=say,
             on_progress=progress,
             timeout=None,
-            code_hash=declaration.code,
+            code_hash=call.code,
         )
 
     async def preview(call: Call) -> Preview:
         return Preview(f"run the project's Python function {name} ({module})", scope=name)
 
-    return Function(declaration, execute, preview)
+    async def now() -> Declaration:
+        (found,) = declare(await host.describe((module,)), (name,))
+        return found
+
+    return Function(declaration, execute, preview, now=now)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from llm_do_mcp.errors import InvalidInput, Refused
+from llm_do_mcp.errors import InvalidInput, ProjectError, Refused
 from llm_do_mcp.runtime import gate
 from llm_do_mcp.runtime.definition import Attachment, Definition
 from llm_do_mcp.runtime.display import cut, escape
@@ -69,7 +69,7 @@ def declare(
     declarations += [
         Declaration(
             name="worker.call",
-            shown=worker.id.replace("/", "_").replace("-", "_"),
+            shown=own_name(worker),
             description=worker.description or f"Call the worker {worker.id}.",
             input_schema=worker.input_schema,
             risk="read",
@@ -81,6 +81,11 @@ def declare(
         if worker.input_schema is not None
     ]
     return tuple(declarations)
+
+
+def own_name(worker: Worker) -> str:
+    """The name of the tool that a worker with an input schema is, beside `worker_call`."""
+    return worker.id.replace("/", "_").replace("-", "_")
 
 
 def call_schema() -> dict[str, Any]:
@@ -134,7 +139,14 @@ def bind(declaration: Declaration, bench: Workbench) -> Function:
         name = options["lock"] or call.input.get("worker", "")
         return Preview("call the worker", name, scope=name)
 
-    return Function(declaration, execute, preview)
+    def subject(value: JSON) -> str:
+        name: str = options["lock"] or value.get("worker", "")
+        try:
+            return bench.project.worker(name).id  # policy knows ids, and a reference has several spellings
+        except ProjectError:
+            return name
+
+    return Function(declaration, execute, preview, subject)
 
 
 def permitted(worker: str, allowed: Sequence[str]) -> bool:

@@ -15,7 +15,7 @@ from llm_do_mcp.errors import NotShowable
 from llm_do_mcp.models.attachments import attachment
 from llm_do_mcp.runtime.function import JSON, Declaration, Function, Preview
 from llm_do_mcp.runtime.gate import Call
-from llm_do_mcp.runtime.policy import Rule
+from llm_do_mcp.runtime.policy import decide
 from llm_do_mcp.runtime.threads import in_thread
 from llm_do_mcp.sandbox.files import Handles, Sandbox
 from llm_do_mcp.sandbox.names import one_spelling
@@ -84,24 +84,6 @@ def declare(roots: Sequence[Root]) -> tuple[Declaration, ...]:
     return tuple(declarations)
 
 
-def rules(roots: Sequence[Root]) -> tuple[Rule, ...]:
-    """What the roots' `read_approval` and `write_approval` say."""
-    found = []
-    for root in roots:
-        if root.read_approval:
-            for function in ("files.list", "files.read"):
-                found += _both(root.alias, function, "ask", "read_approval")
-        if root.mode != "ro" and root.write_approval is not None:
-            decision = "ask" if root.write_approval else "allow"
-            found += _both(root.alias, "files.write", decision, "write_approval")
-    return tuple(found)
-
-
-def _both(alias: str, function: str, decision: Any, key: str) -> list[Rule]:
-    source = f"{key} of sandbox {alias}"
-    return [Rule(function, decision, subject=subject, source=source) for subject in (alias, f"{alias}/*")]
-
-
 def bind(declaration: Declaration, handles: Handles, session: set[tuple[str, str]]) -> Function:
     """A file operation, ready to run.
 
@@ -167,13 +149,25 @@ def _attach(sandbox: Sandbox, call: Call) -> JSON:
 def _list(sandbox: Sandbox, call: Call) -> JSON:
     alias, rel = sandbox.split(call.input["path"])
     listing = sandbox.list(alias, call.input.get("pattern") or "**/*", rel)
-    found: dict[str, JSON] = {
-        "files": [{"path": f"{alias}/{entry.path}", "bytes": entry.bytes} for entry in listing.entries],
-        "total": len(listing.entries) + listing.more,
-    }
-    if listing.skipped:
-        found["skipped"] = [*listing.skipped, *([f"and {listing.skipped_more} more"] if listing.skipped_more else [])]
+    files = [{"path": f"{alias}/{entry.path}", "bytes": entry.bytes} for entry in listing.entries]
+    listable = _listable(call)
+    kept = [file for file in files if listable(str(file["path"]))]
+    found: dict[str, JSON] = {"files": kept, "total": len(kept) + listing.more}
+    skipped = [*listing.skipped, *([f"and {listing.skipped_more} more"] if listing.skipped_more else [])]
+    if len(kept) < len(files):
+        skipped.append(f"{len(files) - len(kept)} that the policy does not let you list with what is around them")
+    if skipped:
+        found["skipped"] = skipped
     return found
+
+
+def _listable(call: Call) -> Callable[[str], bool]:
+    """Whether a file may be shown among others: what a rule refuses is not, nor what asks where its folder did not."""
+    rules, declaration = call.run.definition.rules, call.function.declaration
+    if all(rule.subject is None for rule in rules if rule.speaks_of(declaration, call.caller)):
+        return lambda path: True  # what holds for the folder holds for all that is in it
+    allowed = {"allow", decide(rules, declaration, call.input, call.caller)[0]}
+    return lambda path: decide(rules, declaration, {"path": path}, call.caller)[0] in allowed
 
 
 def _read(sandbox: Sandbox, call: Call) -> JSON:

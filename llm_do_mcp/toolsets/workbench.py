@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from llm_do_mcp.errors import ModelError, ProjectError, ToolModuleError
+from llm_do_mcp.models.replay import Records
 from llm_do_mcp.models.select import open_model
 from llm_do_mcp.project.settings import EVERY_FUNCTION
+from llm_do_mcp.runtime.approvals import Approvals
 from llm_do_mcp.runtime.definition import Attachment, Definition
 from llm_do_mcp.runtime.function import JSON, Declaration, Function
 from llm_do_mcp.runtime.gate import Functions
@@ -22,7 +24,7 @@ from llm_do_mcp.runtime.policy import Rule
 from llm_do_mcp.runtime.run import Run
 from llm_do_mcp.runtime.worker import work
 from llm_do_mcp.sandbox.files import Handles
-from llm_do_mcp.toolsets import custom, delegation, filesystem, search
+from llm_do_mcp.toolsets import custom, delegation, filesystem, overview, rules, search, shell
 
 if TYPE_CHECKING:
     from llm_do_mcp.models.turn import Model
@@ -37,11 +39,13 @@ class Workbench:
 
     Args:
         project: The project as it is now; a run keeps the definition it began with.
-        model: `--model`: for the entry worker only.
+        model: `--model`: for the entry worker only; `replay:<run>` is for all.
+        approvals: `--approvals`: decides what workers are not even told of.
     """
 
-    def __init__(self, project: Project, *, model: str | None = None) -> None:
+    def __init__(self, project: Project, *, model: str | None = None, approvals: Approvals | None = None) -> None:
         self.project, self._model = project, model
+        self.approvals = approvals or Approvals()
         self.handles = Handles(tidy=True)
         self.session: set[tuple[str, str]] = set()
         self._renderer: Renderer | None = None
@@ -86,7 +90,7 @@ class Workbench:
             self._renderer = Renderer()
         rendered = await self._renderer.render(self.project, worker, given, params)
         plain = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-        declarations = await self._declarations(worker)
+        declarations = await self.declarations(worker)
         return Definition(
             kind="worker",
             name=worker.id,
@@ -99,6 +103,7 @@ class Workbench:
             models=self.models_of(worker),
             output_schema=worker.output_schema,
             functions=declarations,
+            hidden=self._hidden(worker, declarations),
             rules=self.rules_of(worker),
             limits=limits_of(worker),
             code=worker.file_hash,
@@ -116,42 +121,46 @@ class Workbench:
         Raises:
             ModelError: One that the worker's `compatible_models` rules out.
         """
-        override = self._model if worker.id == self.project.entry else None
+        replays = (self._model or "").startswith("replay:")  # of a whole tree, and no model is called
+        override = self._model if replays or worker.id == self.project.entry else None
         names = worker.model if override is None else (override,)
         for name in names:
-            if not worker.accepts_model(name):
+            if not replays and not worker.accepts_model(name):
                 allowed = ", ".join(worker.compatible_models or ())
                 raise ModelError(f"worker {worker.id} cannot use {name}; it is compatible with {allowed}")
         return names
 
     def rules_of(self, worker: Worker) -> tuple[Rule, ...]:
         """The policy for what a worker calls."""
-        rules = [
-            Rule(rule.function, rule.decision, rule.subject, rule.caller, f"approvals of worker {worker.id}")
-            for rule in worker.approvals
-        ]
-        for name, setting in worker.tool_rules.items():
-            function = CANONICAL.get(name, name)
-            source = f"tool_rules of worker {worker.id}"
-            if not setting.allowed:
-                rules.append(Rule(function, "deny", source=source))
-            elif setting.approval_required is not None:
-                rules.append(Rule(function, "ask" if setting.approval_required else "allow", source=source))
-        for name, approval in (worker.toolsets.custom or {}).items():
-            if approval.pre_approved:
-                rules.append(Rule(f"custom.{name}", "allow", source=f"pre_approved in worker {worker.id}"))
-        return (*rules, *filesystem.rules(worker.roots))
+        callees = self.callees_of(worker) if worker.tool_rules else ()
+        own = {delegation.own_name(callee): callee.id for callee in callees if callee.input_schema is not None}
+        return rules.of_worker(self.project, worker, own)
 
-    async def _declarations(self, worker: Worker) -> tuple[Declaration, ...]:
+    def _hidden(self, worker: Worker, declarations: Sequence[Declaration]) -> tuple[str, ...]:
+        """The functions that a worker's model is not told of, since calls of them could only be refused."""
+        policy = self.rules_of(worker)
+        return tuple(
+            declaration.shown
+            for declaration in declarations
+            if self.approvals.hides(worker.id, declaration.name) and not overview.may_run(policy, declaration, "worker")
+        )
+
+    async def declarations(self, worker: Worker) -> tuple[Declaration, ...]:
+        """The functions that a worker is given. Those of the project's Python are looked at in the tool host.
+
+        Raises:
+            ProjectError: Tools that cannot be used, or two functions of one name.
+        """
         toolsets = worker.toolsets
         found: list[Declaration] = []
         if toolsets.filesystem is not None:
             found += filesystem.declare(worker.roots)
         found += self.delegation_of(worker)
         if toolsets.te is not None:
-            found += search.declare(worker.roots)
+            found += search.declare(rules.searchable(worker.roots, self.rules_of(worker), "worker"))
         if toolsets.shell is not None:
-            raise ProjectError("the shell toolset is not there yet; remove `shell`", path=worker.path)
+            usual = rules.searchable(worker.roots, self.rules_of(worker), "worker")
+            found += shell.declare(toolsets.shell, worker.roots, usual, worker.path)
         found += await self._custom(worker)
         shown: dict[str, Declaration] = {}
         for declaration in found:
@@ -211,24 +220,32 @@ class Workbench:
             return delegation.bind(declaration, self)
         if declaration.toolset == "te":
             return search.bind(declaration, self.handles)
+        if declaration.toolset == "shell":
+            return shell.bind(declaration, self.handles)
         return custom.bind(declaration, self.host)
 
     async def body(self, run: Run) -> JSON:
         """Drives a run."""
         return await work(run, self)
 
-    def model(self, name: str) -> Model:
-        """A model by its name; one instance serves all runs."""
+    def model(self, name: str, records: Records) -> Model:
+        """A model by its name; one instance serves all runs, whose `records` a replay looks in."""
         if name not in self._models:
             manifest = self.project.manifest
             self._models[name] = open_model(
                 name,
                 project_root=self.project.root,
                 toolhost=self.host,
+                records=records,
                 base_url=manifest.base_url,
                 capabilities=manifest.model_capabilities,
             )
         return self._models[name]
+
+    def kill(self) -> None:
+        """End the project's Python at once: what runs in it does not return, and nothing more can be begun in it."""
+        if self._host is not None:
+            self._host.kill()
 
     async def aclose(self) -> None:
         """Let go of models, the tool host and open roots."""
@@ -240,14 +257,6 @@ class Workbench:
             self._renderer.close()
         self.handles.close()
 
-
-CANONICAL = {
-    "list_files": "files.list",
-    "read_file": "files.read",
-    "write_file": "files.write",
-    delegation.WORKER_CALL: "worker.call",
-}
-"""Names that a worker's model sees, for rules that are written with them."""
 
 UNBOUND = Limits(max_turns=10**9, max_tool_calls=10**9, max_tokens=10**12, timeout_s=10**9, max_depth=10**9)
 """A call by a client has no limits of its own; the worker it calls has."""

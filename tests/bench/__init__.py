@@ -1,1 +1,1 @@
-"""What serving a project costs, beside a bare MCP server: `make bench`."""
+"""What serving and running cost, beside a bare MCP server and another loop: `make bench`."""

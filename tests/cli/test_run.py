@@ -316,3 +316,39 @@ def test_the_installed_command_is_the_same_program() -> None:
         pytest.skip("llm-do is not installed beside this interpreter")
     ran = subprocess.run([script, "--help"], capture_output=True, text=True, check=False)
     assert ran.stdout == llm_do("--help").stdout
+
+
+# ---- parameters and attachments
+
+
+TELL = """
+    def reply(request):
+        blocks = request["messages"][0]["content"]
+        files = [block["name"] for block in blocks if block["type"] == "attachment"]
+        return {"text": f"{request['system'].strip()} {files}"}
+"""
+
+
+@pytest.mark.proves("CLI-SET")
+def test_parameters_and_fields_are_set_one_by_one(project: Path) -> None:
+    free = worker("model: scripted:tell.py\nparams: {tone: null, times: 1}", "{{ tone }}{{ times + 1 }}")
+    write(project, {"tell.py": TELL, "workers/free.worker": free})
+    ran = llm_do(project, "--entry", "free", "--set", "tone=warm", "--set", "times=2")
+    assert (ran.returncode, ran.stdout) == (0, "warm3 []\n"), ran.stderr
+    added = llm_do(project, "--entry", "adder", "--set", "a=1", "--set", "b=2")
+    assert (added.returncode, json.loads(added.stdout)) == (0, {"sum": 3})
+    for wrong in ("tune=warm", "tone"):
+        refused = llm_do(project, "--entry", "free", "--set", wrong)
+        assert refused.returncode == 2
+        assert f"--set {wrong}: write NAME=VALUE; names are input, tone, times" in refused.stderr
+
+
+@pytest.mark.proves("CLI-ATTACH")
+def test_files_are_attached_from_anywhere(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    elsewhere = tmp_path_factory.mktemp("a folder")
+    (elsewhere / "Über uns.md").write_text("text")
+    write(project, {"tell.py": TELL, "project.yaml": "name: small\nmodel: scripted:tell.py\n"})
+    ran = llm_do(project, "x", "--entry", "plain", "--attach", str(elsewhere / "Über uns.md"))
+    assert (ran.returncode, ran.stdout.rstrip().endswith("['Über uns.md']")) == (0, True), ran.stderr
+    missing = llm_do(project, "x", "--entry", "plain", "--attach", "nowhere.pdf")
+    assert (missing.returncode, "--attach nowhere.pdf: there is no such file" in missing.stderr) == (2, True)

@@ -221,4 +221,4 @@ def test_a_name_that_cannot_be_opened(name: str, project: Path) -> None:
         open_model(name, project_root=str(project), toolhost=ToolHost(str(project)))
     said = str(caught.value)
     assert said.startswith(f"model {name!r} cannot be opened; allowed: anthropic:<model>")
-    assert said.endswith("or scripted:<file>")
+    assert said.endswith("scripted:<file>, or replay:<run>")

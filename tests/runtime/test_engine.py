@@ -212,7 +212,7 @@ async def test_a_decision_in_doubt_survives_a_crash_before_it_was_followed(tmp_p
         # Recorded, and let go of before the run's own task has a turn.
         await second._trees[run].answer(question.key, Answer("done"))
     async with engine(tmp_path, body) as third:
-        if (await third.store.get(run)).status == "running":  # type: ignore[union-attr]
+        if (await third.store.get(run)).status in ("running", "waiting"):  # type: ignore[union-attr]
             await third.resume(run)
         assert (await ended(third, run)).status == "done"
     assert effect.happened == 1
@@ -554,7 +554,9 @@ async def test_a_cancelled_run_stops_and_cannot_be_resumed(tmp_path: Path) -> No
         await effect.under_way.wait()
         await driver.cancel(run, "cancelled by the client")
         done = await ended(driver, run)
-        assert (done.status, done.error) == ("cancelled", f"run {run} was cancelled by the client")
+        said = f"run {run} was cancelled by the client; cut short, and may have happened: write"
+        assert (done.status, done.error) == ("cancelled", said)
+        assert done.account["in_doubt"] == [{"function": "write", "target": ""}]
         with pytest.raises(RunError, match="has ended"):
             await driver.cancel(run)
     async with engine(tmp_path, body) as second:

@@ -14,6 +14,7 @@ import pytest
 
 from llm_do_mcp.errors import CallError, FunctionFailed, LimitReached
 from llm_do_mcp.runtime import gate
+from llm_do_mcp.runtime.account import line
 from llm_do_mcp.runtime.engine import Done
 from llm_do_mcp.runtime.function import Declaration, Function, Preview
 from llm_do_mcp.runtime.gate import Call, Functions
@@ -21,7 +22,7 @@ from llm_do_mcp.runtime.limits import Limits
 from llm_do_mcp.runtime.policy import Rule
 from llm_do_mcp.runtime.question import Answer, Question, text
 from llm_do_mcp.runtime.run import Run
-from tests.runtime.driving import asked, definition, ended, engine, finished
+from tests.runtime.driving import asked, define, definition, ended, engine, finished
 
 pytestmark = pytest.mark.anyio
 
@@ -171,7 +172,10 @@ async def test_a_question_shows_who_asks_what_would_happen_and_the_digest_of_exa
         (Answer(silence="malformed"), "the answer was none of once, run, deny"),
         (Answer(silence="failed"), "the question could not be asked"),
         (Answer(silence="policy"), "this run's settings refuse what would need approval"),
-        (Answer(silence="cannot_ask"), "add `{function: custom.shout, decision: allow}` to `approvals`"),
+        (
+            Answer(silence="cannot_ask"),
+            'add `{function: custom.shout, subject: "out/a", decision: allow}` to `approvals`',
+        ),
         (Answer("yes"), "the person refused it"),
         (Answer("done"), "the person refused it"),
     ],
@@ -390,3 +394,68 @@ async def test_what_goes_wrong_in_a_function_is_its_callers_to_handle_and_a_limi
     functions = (bench.function("fail", fail, risk="read"), bench.function("stop", stop, risk="read"))
     done = await bench.run(tmp_path, functions, [("fail", {"text": "a"}), ("stop", {"text": "b"})])
     assert (done.status, done.error) == ("failed", "the time is up")
+
+
+# ---- what an approval is bound to
+
+
+@pytest.mark.proves("APPROVAL-BOUND", "A076", "A084")
+@pytest.mark.parametrize("changed", ["worker", "function"])
+async def test_an_approval_for_this_run_ends_with_the_code_it_was_given_for(
+    bench: Bench, tmp_path: Path, changed: str
+) -> None:
+    """A sub-worker that is called a second time, after its file or its tool was edited, is asked about again."""
+    questions: list[Question] = []
+
+    def decide(question: Question) -> Answer:
+        questions.append(question)
+        return Answer("run", by="client")
+
+    async def body(run: Run) -> Any:
+        for version in ("1", "1", "2"):
+            codes = {"worker": "w1", "function": "f1", changed: version}
+            function = bench.function("write", code=codes["function"])
+
+            async def shout(below: Run, function: Function = function) -> Any:
+                return await gate.call(below, "c", function, {"text": "a"}, Functions((function,)), "worker")
+
+            key = f"k{len(bench.done)}"
+            await run.child(key, "sub", key, define(name="sub", code=codes["worker"]), shout)
+        return "done"
+
+    async with engine(tmp_path, body) as driver:
+        done = await finished(driver, await driver.start("main", definition()), decide)
+    assert done.output == "done" and bench.done == ["a", "a", "a"]
+    assert len(questions) == 2
+    assert [(one["decision"], one["by"]) for one in done.account["approvals"]] == [
+        ("run", "client"),
+        ("once", "grant"),
+        ("run", "client"),
+    ]
+
+
+@pytest.mark.proves("GRANT-RECORDED", "GATE-GRANT")
+async def test_what_an_approval_for_the_run_allows_later_is_recorded_with_its_note(
+    bench: Bench, tmp_path: Path
+) -> None:
+    def decide(question: Question) -> Answer:
+        return Answer("run", note="all of them", by="client")
+
+    functions = (bench.function("write"),)
+    done = await bench.run(tmp_path, functions, [("write", {"text": text}) for text in "abc"], decide)
+    assert [(one["target"], one["decision"], one["by"], one["note"]) for one in done.account["approvals"]] == [
+        ("out/a", "run", "client", "all of them"),
+        ("out/b", "once", "grant", "all of them"),
+        ("out/c", "once", "grant", "all of them"),
+    ]
+    assert line(done.account).endswith("3 approvals (1 run by client, 2 once by grant)")
+
+
+@pytest.mark.proves("APPROVAL-BOUND")
+async def test_a_question_carries_what_a_lock_binds_it_to(bench: Bench, tmp_path: Path) -> None:
+    function = bench.function("write", code="f1")
+    async with engine(tmp_path, calling((function,), [("write", {"text": "x" * 5_000})])) as driver:
+        (question,) = await asked(driver, await driver.start("main", definition(code="w1")))
+    assert (question.worker_code, question.function_code) == ("w1", "f1")
+    digest = hashlib.sha256(b"x" * 5_000).hexdigest()
+    assert question.exact == {"text": {"sha256": digest, "characters": 5_000}}

@@ -186,7 +186,8 @@ async def test_a_worker_stops_when_its_sub_worker_meets_the_workers_own_limit(tm
     )
     async with Workshop(tmp_path, files) as shop:
         done = await shop.run()
-    assert (done.status, done.error) == ("failed", "worker main stopped: its limit max_turns of 2 was reached")
+    said = "worker main stopped: its limit max_turns of 2 was reached (by main > helper)"
+    assert (done.status, done.error) == ("failed", said)
 
 
 @pytest.mark.proves("LIMIT-DEPTH", "A053")

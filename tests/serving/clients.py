@@ -7,6 +7,7 @@ well-behaved client does not do.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import queue
@@ -188,8 +189,33 @@ class Person:
         return answer(form) if callable(answer) else answer
 
     @property
+    def forms(self) -> list[ElicitRequestFormParams]:
+        """What it was asked; an invitation to the approval page is no question."""
+        return [form for form in self.asked if form.mode == "form"]
+
+    @property
     def messages(self) -> list[str]:
         return [form.message for form in self.asked]
+
+
+class Desk:
+    """The browser at somebody's desk: has the addresses that it was told to open. Made where an event loop runs."""
+
+    def __init__(self) -> None:
+        self.addresses: list[str] = []
+        self._opened = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    def __call__(self, address: str) -> bool:
+        self.addresses.append(address)
+        self._loop.call_soon_threadsafe(self._opened.set)
+        return True
+
+    async def address(self) -> str:
+        """The last address; waits for the first."""
+        with anyio.fail_after(PATIENCE_S):
+            await self._opened.wait()
+        return self.addresses[-1]
 
 
 # ---- clients
@@ -197,8 +223,8 @@ class Person:
 
 @asynccontextmanager
 async def served(root: Path, **options: Any) -> AsyncIterator[ProjectServer]:
-    """A server of a project, in this process."""
-    server = ProjectServer(load_project(root), **options)
+    """A server of a project, in this process; with the defaults that hold outside CI."""
+    server = ProjectServer(load_project(root), **{"when_nobody_can_answer": "pause", **options})
     try:
         yield server
     finally:

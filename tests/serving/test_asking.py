@@ -257,12 +257,13 @@ async def test_an_error_in_place_of_an_answer_leaves_a_modern_question_open(tmp_
 
 @pytest.mark.proves("A080", "ASK-NOBODY")
 async def test_a_client_without_forms_is_told_at_once_how_to_allow_it(tmp_path: Path, mode: str) -> None:
-    async with serving(shop(tmp_path, turn(write("out/a.txt"))), mode) as client:
+    root = shop(tmp_path, turn(write("out/a.txt")))
+    async with serving(root, mode, when_nobody_can_answer="deny") as client:
         result = await client.call_tool("shop", {"input": "go"})
         direct = await client.call_tool("files_out_write_text", {"path": "a.txt", "content": "x"})
     assert text(result).startswith("files.write out/a.txt was not run: it needs approval and this client cannot ask")
-    assert "`{function: files.write, decision: allow}` to `approvals` in the project's manifest" in text(result)
-    assert direct.is_error and "{function: files.write, decision: allow}" in text(direct)
+    assert '`{function: files.write, subject: "out/a.txt", decision: allow}` to `approvals` in the' in text(result)
+    assert direct.is_error and '{function: files.write, subject: "out/a.txt", decision: allow}' in text(direct)
     assert not (tmp_path / "out/a.txt").exists()
     assert [approval["decision"] for approval in account(result)["approvals"]] == ["cannot_ask"]
 
@@ -284,7 +285,7 @@ def test_forms_are_only_sent_to_clients_that_show_them(
     tmp_path: Path, open_wire: Open, mode: str, capability: dict[str, Any], asks: bool
 ) -> None:
     root = shop(tmp_path)
-    wire = open_wire(command(root), mode, capabilities={"elicitation": capability})
+    wire = open_wire(command(root, "--when-nobody-can-answer", "deny"), mode, capabilities={"elicitation": capability})
     call = wire.call("files_out_write_text", {"path": "a.txt", "content": "x"})
     if asks and mode == HANDSHAKE:
         wire.write({"jsonrpc": "2.0", "id": wire.asked()["id"], "result": {"action": "decline"}})

@@ -10,6 +10,7 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult
 
+from llm_do_mcp.runtime.engine import Asks
 from tests.serving.clients import (
     HANDSHAKE,
     MODERN,
@@ -126,10 +127,15 @@ async def test_a_call_without_time_shows_its_question_all_the_same(tmp_path: Pat
     """The dialog goes out although the request that it came up in is answered at the same moment."""
     person = Person(decide("once"))
     async with served(shop(tmp_path), call_within=0.0) as server, client_of(server, HANDSHAKE, person) as client:
-        handed = await client.call_tool("files_out_write_text", {"path": "a.txt", "content": "x"})
+        run = account(await client.call_tool("files_out_write_text", {"path": "a.txt", "content": "x"}))["id"]
+        assert isinstance(await server.engine.advance(run), Asks) and person.asked == []
+        handed = await client.call_tool("run_wait", {"run_id": run})
+        assert handed.is_error and account(handed)["status"] == "waiting"
+        with anyio.fail_after(PATIENCE_S):
+            await person.called.wait()
         server.call_within = PATIENCE_S
-        done = await client.call_tool("run_wait", {"run_id": account(handed)["id"]})
-    assert len(person.asked) == 1 and account(done)["files_changed"] == ["out/a.txt"]
+        done = await client.call_tool("run_wait", {"run_id": run})
+    assert account(done)["files_changed"] == ["out/a.txt"]
 
 
 @pytest.mark.proves("HANDOVER-QUESTION")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import shutil
 import signal
 import sys
@@ -18,7 +19,8 @@ import pytest
 from mcp.types import InputRequiredResult
 
 from llm_do_mcp.runtime.store import Store
-from tests.models.messages_server import MessagesServer, message
+from tests.models.messages_server import MessagesServer
+from tests.models.messages_server import message as answer
 from tests.models.messages_server import text as said
 from tests.serving.clients import (
     HANDSHAKE,
@@ -175,14 +177,17 @@ def _children(process: int) -> list[int]:
 
 @pytest.mark.proves("A092", "A093", "STDIO-END")
 def test_a_client_that_does_not_read_cannot_keep_the_server(tmp_path: Path, mode: str) -> None:
-    root = shop(tmp_path, files={"in/big.txt": "x" * 2_000_000})
+    root = shop(tmp_path, files={"in/big.txt": "x" * 1_000_000})
     wire = Wire(command(root), mode)
+    stdout = wire.process.stdout
+    assert stdout is not None
     try:
         for message in wire.hello():
             wire.write(message)
-        for _ in range(10):
-            wire.call("files_in_read_text", {"path": "big.txt", "max_chars": 1_000_000})
-        assert _gone(wire) < 3
+        assert b"shop" in stdout.readline()
+        wire.call("files_in_read_text", {"path": "big.txt", "max_chars": 1_000_000})
+        assert select.select([stdout], [], [], PATIENCE_S)[0], "it has begun to write more than the pipe takes"
+        assert _gone(wire) < 2
     finally:
         wire.close()
 
@@ -260,7 +265,7 @@ def test_names_and_texts_that_are_no_unicode_leave_the_server_alive(tmp_path: Pa
 
 @pytest.mark.proves("STDIO-UNICODE")
 def test_half_a_character_in_an_answer_does_not_end_the_writer(tmp_path: Path, open_wire: Open, mode: str) -> None:
-    with MessagesServer(message(said("half \ud83d of one"))) as model:
+    with MessagesServer(answer(said("half \ud83d of one"))) as model:
         root = shop(tmp_path, model="anthropic:claude-haiku-4-5")
         wire = open_wire(command(root), mode, env={"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "sk-test"})
         result = wire.request("tools/call", {"name": "shop", "arguments": {"input": "x"}})

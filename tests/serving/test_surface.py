@@ -83,6 +83,8 @@ def test_publish_narrows_the_folders_and_the_search(tmp_path: Path) -> None:
     files, manifest, _ = COLLISIONS["two folders of one alias"]
     assert "files_in_list" not in _published(shop(tmp_path, files=files, publish={"files": ["out"]}, **manifest))
     assert "te" not in _published(shop(tmp_path, publish={"te": False}))
+    alone = _published(shop(tmp_path, exports=[]))
+    assert "shop" not in alone and {"files_out_write_text", "run_wait"} <= alone, "a write may wait for a person too"
     only_results = {"paths": {"out": {"root": "./out", "mode": "out"}}}
     assert "te" not in _published(shop(tmp_path, sandbox=only_results)), "there is nothing to search"
 

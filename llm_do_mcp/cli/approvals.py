@@ -1,0 +1,102 @@
+"""`llm-do approvals lock RUN`: what a person approved in a run, written into the project's `approvals.lock`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from llm_do_mcp.cli import terminal
+from llm_do_mcp.cli.exits import DONE
+from llm_do_mcp.errors import RunError, UsageError
+
+if TYPE_CHECKING:
+    from llm_do_mcp.runtime.lock import Entry
+
+EPILOG = """\
+An argument is locked exactly as it was. --pattern widens it: of a path `alias/pattern` (`notes/*.md` is not
+notes/a/b.md, `notes/**` is), of other texts with `*` and `?`; `*` alone is any value. For example:
+
+  llm-do approvals lock 3f2a --pattern 'files.write:path=reports/*.md' --pattern 'files.write:content=*'
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(
+        prog="llm-do approvals",
+        description="Write approvals.lock, for --approvals locked, from a run that a person approved.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("action", choices=("lock",), help="add what was approved in a run to approvals.lock")
+    made.add_argument("run", metavar="RUN", help="the run's id; `llm-do runs` lists them")
+    made.add_argument(
+        "--pattern",
+        metavar="[FUNCTION:]ARGUMENT=GLOB",
+        action="append",
+        default=[],
+        help="allow this argument to be whatever fits a pattern; may be given again",
+    )
+    made.add_argument(
+        "--project", metavar="DIR", help="the project (default: LLM_DO_PROJECT, else the working directory)"
+    )
+    made.add_argument("--state-dir", metavar="DIR", help="where runs are recorded (default: .llm-do/ in the project)")
+    return made
+
+
+def main(given: list[str]) -> int:
+    """Entry point of `llm-do approvals`."""
+    return asyncio.run(_lock(parser().parse_intermixed_args(given)))
+
+
+async def _lock(options: argparse.Namespace) -> int:
+    from llm_do_mcp.cli.projects import load
+    from llm_do_mcp.runtime import lock
+    from llm_do_mcp.runtime.state import state_folder
+    from llm_do_mcp.runtime.store import Store
+
+    project = load(options.project)
+    path = state_folder(Path(project.root), options.state_dir) / "runs.sqlite3"
+    if not path.exists():
+        raise RunError(f"there is no run {options.run}")
+    store = Store(path)
+    try:
+        if await store.get(options.run) is None:
+            raise RunError(f"there is no run {options.run}")
+        approved = lock.approved(await store.events(options.run))
+    finally:
+        store.close()
+    if not approved:
+        raise RunError(f"nothing in run {options.run} was approved by a person; there is nothing to lock")
+    entries = _widened([entry for entry, _ in approved], options.pattern)
+    before = lock.read(project.root) or lock.Lock()
+    after = before.merged(entries)
+    lock.write(project.root, after)
+    gone = sum(entry not in after.entries for entry in before.entries)
+    new = sum(entry not in before.entries for entry in after.entries)
+    count = len(after.entries)
+    print(f"{lock.NAME}: {count} approval{'s' if count != 1 else ''} ({new} new, {gone} replaced)")
+    by = Counter(answer.by for _, answer in approved)
+    who = ", ".join(f"{name} ({count})" for name, count in by.items())
+    terminal.say(f"approved in the run by: {who}. Review {lock.NAME} before you commit it")
+    return DONE
+
+
+def _widened(entries: list[Entry], given: list[str]) -> list[Entry]:
+    from llm_do_mcp.runtime.lock import widened
+
+    for pattern in given:
+        left, equals, glob = pattern.partition("=")
+        function, colon, argument = left.rpartition(":")
+        if not equals or not argument or not glob or (colon and not function):
+            raise UsageError(
+                f"--pattern {pattern!r} is not of the form [FUNCTION:]ARGUMENT=GLOB, such as path=notes/*.md"
+            )
+        found = [widened(entry, function or "*", argument, glob) for entry in entries]
+        if all(wider is None for wider in found):
+            raise UsageError(f"--pattern {pattern!r} fits no argument that was approved in this run")
+        entries = [wider or entry for wider, entry in zip(found, entries, strict=True)]
+    return entries

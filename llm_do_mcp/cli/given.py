@@ -1,0 +1,90 @@
+"""What a person gives a worker on the command line: its input, single fields with `--set`, files with `--attach`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from llm_do_mcp.errors import UsageError
+from llm_do_mcp.sandbox.root import Root
+
+if TYPE_CHECKING:
+    from llm_do_mcp.project.effective import Worker
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options that `arguments` and `attached` read."""
+    parser.add_argument("text", nargs="?", metavar="INPUT", help="what the worker is to do")
+    parser.add_argument("--input", metavar="JSON", help="the input as a JSON object, for a worker with an input schema")
+    parser.add_argument(
+        "--set", metavar="K=V", action="append", default=[], help="a template parameter or field of the input"
+    )
+    parser.add_argument("--attach", metavar="FILE", action="append", default=[], help="attach a file to the call")
+
+
+def arguments(options: argparse.Namespace, worker: Worker) -> dict[str, Any]:
+    """The arguments of the worker's call.
+
+    Raises:
+        UsageError: They are not of the form that the worker takes.
+    """
+    from llm_do_mcp.runtime.schema import problem
+
+    value = _given(options, worker)
+    properties = worker.tool_schema["properties"]
+    for setting in options.set:
+        name, equals, text = setting.partition("=")
+        if not equals or name not in properties:
+            raise UsageError(f"--set {setting}: write NAME=VALUE; names are {', '.join(properties) or 'none'}")
+        value[name] = _typed(text, properties[name].get("type", "string"))
+    if worker.input_schema is None:
+        value.setdefault("input", "")
+    if (wrong := problem(worker.tool_schema, value)) is not None:
+        raise UsageError(f"worker {worker.id}: {wrong}")
+    return value
+
+
+def attached(files: Sequence[str]) -> tuple[tuple[Root, ...], list[str]]:
+    """The files of `--attach`: their folders as read-only roots of this call, and the files' paths in them.
+
+    Raises:
+        UsageError: There is no such file.
+    """
+    folders: dict[str, Root] = {}
+    paths = []
+    for file in files:
+        if not os.path.isfile(file):
+            raise UsageError(f"--attach {file}: there is no such file")
+        folder, name = os.path.split(os.path.abspath(file))
+        root = folders.setdefault(folder, Root(f"attached{len(folders) + 1}", os.path.realpath(folder)))
+        paths.append(f"{root.alias}/{name}")
+    return tuple(folders.values()), paths
+
+
+def _given(options: argparse.Namespace, worker: Worker) -> dict[str, Any]:
+    if options.input is not None:
+        if options.text is not None:
+            raise UsageError("give INPUT or --input, not both")
+        try:
+            value = json.loads(options.input)
+        except ValueError as error:
+            raise UsageError(f"--input is not JSON: {error}") from None
+        if not isinstance(value, dict):
+            raise UsageError("--input must be a JSON object")
+        return value
+    if worker.input_schema is not None and options.text is not None:
+        raise UsageError(f"worker {worker.id} has an input schema; give its input with --input JSON")
+    return {} if options.text is None else {"input": options.text}
+
+
+def _typed(text: str, kind: Any) -> Any:
+    """The value that a text stands for, where the schema wants something else than text."""
+    if kind == "string":
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text  # the schema says what is allowed instead

@@ -1,0 +1,146 @@
+"""Secrets, kept out of what people and logs are shown.
+
+What counts as a secret: what the manifest's `redact` patterns match (regular expressions), the value of every
+environment variable whose name holds KEY, TOKEN, SECRET or PASSWORD, and the value of every variable that the manifest
+hands to the project's Python (`tools.env`). Values shorter than 4 characters are left alone, and those shorter than 8
+are replaced only where they stand as a word of their own: text would be unreadable otherwise. A value is found as it
+is, as JSON writes it, and as a URL writes it; of a value with several lines, each line of 8 characters or more counts.
+Other encodings of a secret (base64, a hash, one cut in two by whoever wrote it) are not found.
+
+Where it is applied, always before a text is cut: progress, questions, the error a run ends with, the account, traces
+in each form, lines of `LLM_DO_DEBUG`, the log, and the one line a command fails with. Untouched is what does the work:
+what a model is sent and answers, what functions are given and give, a run's output, files, the journal itself (a
+resumed run needs it as it was, and it is private to the user). What the project's Python itself writes to standard
+error does not pass through here.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, quote_plus
+
+from llm_do_mcp.errors import ProjectError
+
+if TYPE_CHECKING:
+    from llm_do_mcp.project.manifest import Manifest
+
+NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
+"""An environment variable with one of these in its name holds a secret."""
+SHORTEST = 4
+WORD_BELOW = 8
+"""A secret with fewer characters is only found where it is a whole word."""
+
+
+class Redactor:
+    """Replaces secrets in text.
+
+    Args:
+        secrets: name → value; the name stands where the value was.
+        patterns: Regular expressions; what they match is replaced.
+    """
+
+    def __init__(self, secrets: Mapping[str, str], patterns: Iterable[re.Pattern[str]] = ()) -> None:
+        self._names: dict[str, str] = {}
+        for name, value in secrets.items():
+            for part in _parts(value):
+                for form in _forms(part):
+                    self._names.setdefault(form, name)
+        # The longest first: of two secrets of which one begins with the other, the whole of it goes.
+        found = "|".join(_expression(form) for form in sorted(self._names, key=len, reverse=True))
+        self._secrets = re.compile(found) if found else None
+        # One that matches nothing at some place must not put its mark between all characters: see `text`.
+        self._patterns = tuple(patterns)
+
+    def text(self, text: str) -> str:
+        """The text without secrets."""
+        if self._secrets is not None:
+            text = self._secrets.sub(lambda match: f"[redacted {self._names[match[0]]}]", text)
+        for pattern in self._patterns:
+            text = pattern.sub(lambda match: "[redacted]" if match[0] else "", text)
+        return text
+
+    def data(self, value: Any) -> Any:
+        """JSON without secrets, in names as in values."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self.text(str(name)): self.data(item) for name, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.data(item) for item in value]
+        return value
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """As a filter of a log handler: every line without secrets, tracebacks included."""
+        record.msg, record.args = self.text(record.getMessage()), None
+        if record.exc_info:
+            record.exc_text = self.text(logging.Formatter().formatException(record.exc_info))
+            record.exc_info = None
+        return True
+
+
+NOTHING = Redactor({})
+"""Leaves everything as it is."""
+
+
+def redactor(environment: Mapping[str, str], manifest: Manifest | None = None) -> Redactor:
+    """What keeps the secrets of an environment and a project out of sight.
+
+    Args:
+        environment: `os.environ`.
+        manifest: For its `redact` and `tools.env`; None where no project is at hand.
+
+    Raises:
+        ProjectError: A pattern of `redact` is no regular expression.
+    """
+    handed = set(manifest.tools.env) if manifest is not None else set()
+    secrets = {
+        name: value
+        for name, value in environment.items()
+        if name in handed or any(part in name.upper() for part in NAMES)
+    }
+    return Redactor(secrets, patterns(manifest.redact if manifest is not None else ()))
+
+
+def guard_log(redact: Redactor) -> None:
+    """Keep secrets out of all that this process logs, whichever library does: the SDKs log errors with their text."""
+    for handler in (*logging.getLogger().handlers, logging.lastResort):
+        if handler is not None:
+            handler.addFilter(redact.filter)
+
+
+def patterns(given: Iterable[str]) -> tuple[re.Pattern[str], ...]:
+    """The patterns of `redact`, compiled.
+
+    Raises:
+        ProjectError: One is no regular expression, or matches the empty text.
+    """
+    compiled = []
+    for text in given:
+        try:
+            pattern = re.compile(text)
+        except re.error as error:
+            raise ProjectError(f"redact: {text!r} is no regular expression: {error}") from None
+        if pattern.fullmatch(""):
+            raise ProjectError(f"redact: {text!r} matches the empty text; it must match at least one character")
+        compiled.append(pattern)
+    return tuple(compiled)
+
+
+def _parts(value: str) -> set[str]:
+    lines = {line.strip() for line in value.splitlines()}
+    whole = value.strip()
+    return {part for part in lines if len(part) >= WORD_BELOW} | ({whole} if len(whole) >= SHORTEST else set())
+
+
+def _forms(secret: str) -> set[str]:
+    quoted = {json.dumps(secret, ensure_ascii=ascii)[1:-1] for ascii in (True, False)}
+    return {secret, *quoted, quote(secret, safe=""), quote_plus(secret)}
+
+
+def _expression(form: str) -> str:
+    exact = re.escape(form)
+    return exact if len(form) >= WORD_BELOW else rf"(?<!\w){exact}(?!\w)"

@@ -1,0 +1,156 @@
+"""Questions that nobody in front can answer: the client cannot ask its person, or was silent for too long.
+
+A client that said that it shows forms and left one without an answer for too long is not asked again on its
+connection, until it brings an answer after all.
+
+`pause` leaves them open: the person is told where to answer (the approval page in a browser, an address for a client
+that opens addresses, `llm-do approve` in a terminal), and the run waits. `deny` refuses them at once, and the run goes
+on without. What a crash left in doubt is never refused: that always waits for a person.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from mcp.server.mcpserver import Context
+from mcp.server.session import ServerSession
+from mcp.types import ElicitRequestURLParams
+
+from llm_do_mcp.runtime.engine import Engine
+from llm_do_mcp.runtime.question import Question, Silence
+from llm_do_mcp.serving.asking import opens_addresses, silence
+from llm_do_mcp.serving.joining import connection_of
+from llm_do_mcp.serving.page.server import ApprovalPage, Browse
+
+INVITATION = "A run waits for your decision. Open the approval page?"
+
+WhenNobody = Literal["pause", "deny"]
+Place = Literal["browser", "client", ""]
+"""Where a person was shown the way to the approval page: the browser of this machine, the client, nowhere."""
+
+
+def usual() -> WhenNobody:
+    """What holds where nothing was said: in CI nobody will come and answer."""
+    return "deny" if os.environ.get("CI") else "pause"
+
+
+class Nobody:
+    """What becomes of such questions.
+
+    Args:
+        engine: Has the questions and takes the answers.
+        when: `pause` or `deny`.
+        browse: Opens an address in the browser of this machine's person; None where there is none.
+    """
+
+    def __init__(self, engine: Engine, when: WhenNobody, browse: Browse | None = None) -> None:
+        self._engine, self._when = engine, when
+        self._page = ApprovalPage(engine, browse)
+        self._in_browser = False
+        self._invited: set[str] = set()
+        self._told: set[str] = set()
+        self._silent: list[object] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # ---- who was silent
+
+    def is_silent(self, context: Context[None, Any]) -> bool:
+        """Whether the client of a request has left a question without an answer."""
+        client = connection_of(context)
+        return any(silent is client for silent in self._silent)
+
+    def heard(self, context: Context[None, Any]) -> None:
+        """The client of a request brought an answer."""
+        client = connection_of(context)
+        self._silent = [silent for silent in self._silent if silent is not client]
+
+    async def silent(self, run: str, questions: Sequence[Question], context: Context[None, Any]) -> None:
+        """Deal with questions that a client left without an answer for too long."""
+        client = connection_of(context)
+        if client is not None and not self.is_silent(context):
+            self._silent.append(client)
+        await self.answers(run, questions, "timed_out", context)
+
+    # ---- what becomes of their questions
+
+    async def answers(self, run: str, questions: Sequence[Question], why: Silence, context: Context[None, Any]) -> bool:
+        """Deal with questions.
+
+        Args:
+            run: Their run.
+            questions: Open ones.
+            why: How it came that nobody answers.
+            context: The request in front.
+
+        Returns:
+            Whether something still waits for a person.
+        """
+        for question in questions:
+            if self._when == "deny" and question.kind != "in_doubt":
+                await self._engine.answer(run, question.key, silence(why))
+        waiting = [question for question in questions if self._engine.question(run, question.key) is not None]
+        if waiting:
+            await self._tell(run, context.session)
+        return bool(waiting)
+
+    def later(self, run: str, questions: Sequence[Question], seconds: float, context: Context[None, Any]) -> None:
+        """Deal with questions that are still open after a while: a client took them along and did not come back."""
+
+        async def wait() -> None:
+            await asyncio.sleep(seconds)
+            left = [question for question in questions if self._engine.question(run, question.key) is not None]
+            if left:
+                await self.silent(run, left, context)
+
+        self._keep(wait())
+
+    async def invitation(self, run: str) -> ElicitRequestURLParams | None:
+        """The approval page for a client that opens addresses; None where its person was invited before.
+
+        No model reads it: the client shows it to its person.
+        """
+        if run in self._invited:
+            return None
+        self._invited.add(run)
+        try:
+            return ElicitRequestURLParams(message=INVITATION, url=await self._page.address())
+        except OSError:  # no port: `llm-do approve` remains
+            return None
+
+    def shown(self, run: str) -> Place:
+        """Where the way to the page was shown for a run."""
+        return "client" if run in self._told else "browser" if self._in_browser else ""
+
+    def invited(self, run: str) -> None:
+        """The person of a client has taken the invitation."""
+        self._told.add(run)
+
+    async def aclose(self) -> None:
+        """Stop the page; what waits can still be answered with `llm-do approve`."""
+        for task in self._tasks:
+            task.cancel()
+        await self._page.aclose()
+
+    async def _tell(self, run: str, session: ServerSession) -> None:
+        with contextlib.suppress(OSError):  # no port, no browser: `llm-do approve` remains
+            self._in_browser = await self._page.show()
+        if opens_addresses(session.client_capabilities) and session.can_send_request:
+            invitation = await self.invitation(run)
+            if invitation is not None:
+                self._told.add(run)
+                self._keep(self._invite(session, invitation))
+
+    async def _invite(self, session: ServerSession, invitation: ElicitRequestURLParams) -> None:
+        # Not part of any result: the address is for the person, and no model reads it.
+        with contextlib.suppress(Exception):
+            await session.elicit_url(invitation.message, invitation.url, secrets.token_hex(8))
+
+    def _keep(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

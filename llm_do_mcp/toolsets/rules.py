@@ -1,0 +1,149 @@
+"""The policy of a worker, and of clients: every place that can set it, compiled into one list of rules.
+
+| where it is written | what it becomes |
+| --- | --- |
+| `approvals` of manifest and worker | the rule as it stands |
+| `tool_rules.<function>` | `allowed: false` denies; `approval_required` asks or allows |
+| `_approval_config.<function>.pre_approved` of a toolset, `custom.<function>.pre_approved` | allows; `false` asks |
+| `read_approval`, `write_approval` of a sandbox | asks, or allows, for the files under its alias |
+| `sandbox.network_enabled: false` | denies functions of network risk |
+| `toolsets.shell` | its rules, each for the commands that none before it speaks of, and its default for the rest |
+
+Functions may be named as policy does (`files.write`) or as a worker's model sees them (`write_file`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from llm_do_mcp.runtime.policy import ANY, Caller, Decision, Rule, names_alias, path_pattern
+from llm_do_mcp.sandbox.names import BadName
+from llm_do_mcp.sandbox.root import Root
+from llm_do_mcp.toolsets import shell
+
+if TYPE_CHECKING:
+    from llm_do_mcp.project.effective import Worker
+    from llm_do_mcp.project.load import Project
+    from llm_do_mcp.project.settings import ApprovalRule, PreApproval
+
+CANONICAL = {
+    "list_files": "files.list",
+    "read_file": "files.read",
+    "write_file": "files.write",
+    "worker_call": "worker.call",
+}
+"""Names that a worker's model sees, by what policy calls them."""
+
+OF_TOOLSET = {
+    "filesystem": ("files.list", "files.read", "files.write"),
+    "delegation": ("worker.call",),
+    "shell": ("shell",),
+    "te": ("te",),
+}
+"""The functions of each toolset; a tool's own name is that of a function of the project's Python."""
+
+_BUILT_IN = {name for functions in OF_TOOLSET.values() for name in functions}
+
+
+def of_worker(project: Project, worker: Worker, own_names: Mapping[str, str]) -> tuple[Rule, ...]:
+    """The policy for what a worker calls.
+
+    Args:
+        project: For the manifest: its approvals come first in the worker's.
+        worker: Whose.
+        own_names: Workers that it calls as tools of their own name: name → id.
+    """
+    shared = len(project.manifest.approvals)
+    whose = f"worker {worker.id}"
+    found = [*_approvals(worker.approvals[:shared], "the manifest")]
+    found += _approvals(worker.approvals[shared:], whose)
+    for name, setting in worker.tool_rules.items():
+        source = f"tool_rules.{name} of {whose}"
+        if not setting.allowed:
+            found += _named(name, own_names, "deny", source)
+        elif setting.approval_required is not None:
+            found += _named(name, own_names, "ask" if setting.approval_required else "allow", source)
+    for toolset, functions in OF_TOOLSET.items():
+        settings = getattr(worker.toolsets, toolset)
+        for name, approval in ({} if settings is None else settings.approval_config).items():
+            source = f"toolsets.{toolset}._approval_config.{name} of {whose}"
+            named = [rule for rule in _named(name, own_names, _pre(approval), source) if rule.function in functions]
+            found += named or [Rule(f"{toolset}/{name}", _pre(approval), source=source)]
+    for name, approval in (worker.toolsets.custom or {}).items():
+        if approval.model_fields_set:
+            found.append(
+                Rule(f"custom.{name}", _pre(approval), source=f"toolsets.custom.{name}.pre_approved of {whose}")
+            )
+    if not worker.network_enabled:
+        found.append(Rule("*", "deny", source=f"sandbox.network_enabled: false of {whose}", risk="network"))
+    if worker.toolsets.shell is not None:
+        found += shell.rules(worker.toolsets.shell, whose)
+    return (*found, *of_roots(worker.roots))
+
+
+def of_client(project: Project, roots: Sequence[Root]) -> tuple[Rule, ...]:
+    """The policy for what an MCP client calls."""
+    return (*_approvals(project.manifest.approvals, "the manifest"), *of_roots(roots))
+
+
+def of_roots(roots: Sequence[Root]) -> Iterator[Rule]:
+    """What the roots' `read_approval` and `write_approval` say."""
+    for root in roots:
+        everything = f"{root.alias}/**"
+        if root.read_approval:
+            for function in ("files.list", "files.read"):
+                yield Rule(function, "ask", everything, source=f"read_approval of sandbox {root.alias}")
+        if root.mode != "ro" and root.write_approval is not None:
+            decision: Decision = "ask" if root.write_approval else "allow"
+            yield Rule("files.write", decision, everything, source=f"write_approval of sandbox {root.alias}")
+
+
+def searchable(roots: Iterable[Root], rules: Sequence[Rule], caller: Caller) -> tuple[Root, ...]:
+    """The roots that a search may show: those of which every file may be read without asking.
+
+    A search takes no path that a rule could be held to; so where anything under an alias is refused or asks, the
+    search leaves that alias out.
+    """
+    reading = [
+        rule
+        for rule in rules
+        if rule.decision != "allow" and rule.caller in (None, caller) and _is_about(rule, "files.read", "read")
+    ]
+    return tuple(root for root in roots if not any(may_touch(rule, root.alias) for rule in reading))
+
+
+def may_touch(rule: Rule, alias: str) -> bool:
+    """Whether a rule about files may be about one under an alias."""
+    if rule.subject in (None, ANY):
+        return True
+    assert rule.subject is not None
+    try:
+        return names_alias(path_pattern(rule.subject), alias)
+    except BadName:
+        return False
+
+
+def _is_about(rule: Rule, function: str, risk: str) -> bool:
+    return fnmatchcase(function, rule.function) and rule.risk in (None, risk)
+
+
+def _approvals(given: Iterable[ApprovalRule], whose: str) -> Iterator[Rule]:
+    for number, rule in enumerate(given, 1):
+        source = f"approvals of {whose}, rule {number}"
+        function = CANONICAL.get(rule.function, rule.function)
+        yield Rule(function, rule.decision, rule.subject, rule.caller, source)
+
+
+def _named(name: str, own_names: Mapping[str, str], decision: Decision, source: str) -> list[Rule]:
+    """A rule for a function under any of its names."""
+    if name in CANONICAL or name in _BUILT_IN or set(name) & set(".*?["):
+        return [Rule(CANONICAL.get(name, name), decision, source=source)]
+    if name in own_names:
+        return [Rule("worker.call", decision, own_names[name], source=source)]
+    return [Rule(f"custom.{name}", decision, source=source)]
+
+
+def _pre(approval: PreApproval) -> Decision:
+    return "allow" if approval.pre_approved else "ask"

@@ -1,0 +1,123 @@
+"""Which words of a command could name a file, and that none of them leads out of the folders it may touch.
+
+Nobody can tell in general which words a program takes for paths. So every word is resolved as one, from the working
+folder and through the links that are there now; and so is whatever follows the separators by which programs tack a path
+to something else (`--file=PATH`, `-fPATH`, `host:PATH`, `@PATH`). A word that is no path resolves to a name in the
+working folder, and passes. One that begins with `/`, such as a pattern, is taken for a path and has to be written
+differently.
+
+This binds what is typed, not what a program then does: it can open what it likes, and read paths from files.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from llm_do_mcp.errors import InvalidInput, SandboxError
+from llm_do_mcp.sandbox import names
+from llm_do_mcp.sandbox.files import Handles
+from llm_do_mcp.sandbox.root import Root
+
+_BEFORE_A_PATH = re.compile(r"[=:,@]")
+_URL = re.compile(r"https?:(?=//[^/])", re.IGNORECASE)
+_SEPARATORS = "/\\" if os.name == "nt" else "/"
+_MOST_PARTS = 400
+"""How many parts of one word are resolved where they are more than names: each takes time."""
+_HOME = r"~(?:\Z|[/\\A-Za-z_+-])"
+_ELSEWHERE = re.compile(rf"{_HOME}|[A-Za-z]:(?![/\\])" if os.name == "nt" else _HOME)
+
+
+class Reach:
+    """The folders that a command may touch.
+
+    Args:
+        roots: Those that its words may lead into.
+        known: All roots by alias: how words may spell them.
+        folder: Where it runs, absolute and without links.
+        own: A folder that is the command's own, and may be touched besides; or None.
+        handles: Open roots.
+    """
+
+    def __init__(
+        self, roots: Sequence[Root], known: Mapping[str, Root], folder: str, own: str | None, handles: Handles
+    ) -> None:
+        self._roots, self._known, self._folder, self._own, self._handles = roots, known, folder, own, handles
+
+    def confined(self, words: Sequence[str]) -> tuple[str, ...]:
+        """The words as the program is given them: `alias/path` is written as it is found from the working folder.
+
+        Args:
+            words: All but the program's own name.
+
+        Raises:
+            InvalidInput: One of them leads elsewhere.
+        """
+        given = tuple(map(self._translated, words))
+        for word, typed in zip(given, words, strict=True):
+            parts = [*_paths_in(word)]
+            if len(parts) > _MOST_PARTS and any(character in word for character in _SEPARATORS):
+                raise InvalidInput(
+                    f"shell: {names.one_line(typed)!r}: too many parts of it could be paths to check them"
+                )
+            if not all(map(self._stays, parts)):
+                folders = ", ".join(f"{root.alias}/" for root in self._roots) or "its own empty folder"
+                raise InvalidInput(
+                    f"shell: {names.one_line(typed)!r} leads out of what this command may touch: {folders}"
+                )
+        return given
+
+    def _translated(self, word: str) -> str:
+        option, equals, value = word.partition("=") if word.startswith("-") else ("", "", word)
+        alias, slash, rel = value.partition("/")
+        root = self._known.get(alias)
+        if not slash or root is None:
+            return word
+        try:
+            parts = self._handles.of(root).parts(rel or ".")
+        except SandboxError as error:
+            raise InvalidInput(f"shell: {error}") from None
+        path = os.path.relpath(os.path.join(root.path, *parts), self._folder)
+        if not path.startswith(os.pardir) and not os.path.isabs(path):
+            path = os.path.join(os.curdir, path)  # never an option, whatever the file is called
+        return f"{option}{equals}{path}{os.sep if parts[-1:] == ('.',) else ''}"
+
+    def _stays(self, path: str) -> bool:
+        if path == os.devnull:
+            return True
+        if _ELSEWHERE.match(path):
+            return False
+        place = os.path.realpath(os.path.join(self._folder, path))
+        if self._own is not None and _below(place, self._own) is not None:
+            return True
+        for root in self._roots:
+            parts = _below(place, root.path)
+            if parts is not None:
+                hidden = {names.fold(name) for name in root.hidden}
+                return not any(names.fold(name) in hidden for name in parts)
+        return False
+
+
+def inside(path: str, folders: Sequence[str]) -> bool:
+    """Whether a path, without links, is one of these folders or lies in one."""
+    return any(_below(path, folder) is not None for folder in folders)
+
+
+def _below(path: str, folder: str) -> tuple[str, ...] | None:
+    """The names that lead from a folder to a path in it; None where it lies elsewhere."""
+    rest, above = (os.path.normcase(p).rstrip(os.sep).split(os.sep) for p in (path, folder))
+    return tuple(rest[len(above) :]) if rest[: len(above)] == above else None
+
+
+def _paths_in(word: str) -> Iterator[str]:
+    """Every part of a word that a program might take for a path."""
+    yield word
+    urls = {url.end() for url in _URL.finditer(word)}
+    for separator in _BEFORE_A_PATH.finditer(word):
+        if separator.end() not in urls:
+            yield word[separator.end() :]
+    if word.startswith("-"):
+        letters = len(re.split(r"[/\\=]", word, maxsplit=1)[0])
+        for begin in range(max(1, letters - names.MAX_NAME_BYTES), letters + 1):
+            yield word[begin:]

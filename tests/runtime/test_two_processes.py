@@ -1,0 +1,225 @@
+"""Two processes on one store: one drives, the other answers through it, and takes over when the first is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from llm_do_mcp.errors import RunError
+from llm_do_mcp.runtime.question import Answer
+from tests.cli.commands import LLM_DO, environment
+from tests.project.conftest import write
+from tests.runtime.driving import engine
+from tests.runtime.test_crashes import ALL, PROJECT
+from tests.serving.clients import Wire, command
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform == "win32", reason="kills with signals"),
+]
+
+DRIVER = """
+import asyncio, sys
+from pathlib import Path
+from llm_do_mcp.errors import RunError
+from llm_do_mcp.project.load import load_project
+from llm_do_mcp.runtime.engine import Asks, Done, Engine
+from llm_do_mcp.toolsets.workbench import Workbench
+
+folder, given = Path(sys.argv[1]), sys.argv[2]
+
+
+def say(*words):
+    print(*words, flush=True)
+
+
+async def drive():
+    bench = Workbench(load_project(folder))
+    engine = Engine(folder / ".llm-do", bench.body)
+    say("ready")
+    sys.stdin.readline()  # all at once
+    try:
+        if given == "new":
+            run = await engine.start("main", await bench.define(bench.project.worker("main"), "go", {}))
+            await engine.advance(run)
+        else:
+            run = given
+            await engine.resume(run)
+        say("drives", run)
+        seen = set()
+        while not isinstance(event := await engine.advance(run, seen=seen), Done):
+            for question in event.questions:  # seen, and left to be answered by another process
+                seen.add(question.key)
+                say("asks", question.key, question.kind)
+        say("ended", event.status)
+    except RunError as error:
+        say("refused", error)
+    finally:
+        await engine.aclose(bench.kill)
+        await bench.aclose()
+
+
+asyncio.run(drive())
+"""
+
+
+class Driver:
+    """A process that drives a run and leaves its questions to others.
+
+    Args:
+        folder: The project.
+        run: The run's id, or "new".
+    """
+
+    def __init__(self, folder: Path, run: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", DRIVER, str(folder), run],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment(),
+            text=True,
+        )
+        assert self.heard() == "ready"
+
+    def heard(self) -> str:
+        """The next line that it says."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def go(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def asked(self) -> str:
+        """The key of the question that it puts next."""
+        match = re.fullmatch(r"asks (\S+) \w+", line := self.heard())
+        assert match is not None, line
+        return match[1]
+
+    def kill(self) -> None:
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    write(tmp_path, PROJECT)
+    return tmp_path
+
+
+@pytest.fixture
+def closing() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def happened(folder: Path) -> list[str]:
+    tool = folder / "effects.txt"
+    files = [f"out/{path.name}" for path in (folder / "out").glob("*")]
+    return sorted([*files, *(tool.read_text().split() if tool.exists() else ())])
+
+
+async def no_body(run: object) -> None:
+    raise AssertionError("this process drives nothing")
+
+
+@pytest.mark.proves("TWO-PROCESSES", "A101")
+async def test_one_drives_the_other_answers_and_takes_over_when_the_first_is_killed(
+    project: Path, closing: ExitStack
+) -> None:
+    first = Driver(project, "new")
+    closing.callback(first.close)
+    first.go()
+    _, run = first.heard().split()
+    question = first.asked()
+
+    # The other cannot drive it, and answers through the store; the first goes on with that.
+    second = Driver(project, run)
+    closing.callback(second.close)
+    second.go()
+    assert f"run {run} is driven by a living process" in second.heard()
+    async with engine(project / ".llm-do", no_body) as other:
+        (waiting,) = await other.waiting()
+        assert (waiting.question.key, waiting.driven) == (question, True)
+        with pytest.raises(RunError, match="is driven by a living process"):
+            await other.cancel(run)
+        assert await other.answer(run, question, Answer("once", by="test"))
+        assert not await other.answer(run, question, Answer("deny", by="test"))
+    question = first.asked()
+    assert happened(project) == ["recorded"]
+
+    # Killed, it is known to be gone at once: an answer waits in the store for whoever takes the run over.
+    first.kill()
+    async with engine(project / ".llm-do", no_body) as other:
+        (waiting,) = await other.waiting()
+        assert not waiting.driven
+        assert await other.answer(run, question, Answer("once", by="test"))
+    third = Driver(project, run)
+    closing.callback(third.close)
+    third.go()
+    assert [third.heard(), third.heard()] == [f"drives {run}", "ended done"]
+    assert happened(project) == ALL
+
+
+@pytest.mark.proves("TWO-PROCESSES")
+async def test_of_many_that_want_to_take_a_run_over_exactly_one_does(project: Path, closing: ExitStack) -> None:
+    first = Driver(project, "new")
+    closing.callback(first.close)
+    first.go()
+    _, run = first.heard().split()
+    first.asked()
+    first.kill()
+    others = [Driver(project, run) for _ in range(4)]
+    for other in others:
+        closing.callback(other.close)
+    for other in others:
+        other.go()
+    said = [other.heard().split()[0] for other in others]
+    assert sorted(said) == ["drives", "refused", "refused", "refused"]
+
+
+@pytest.mark.proves("TWO-PROCESSES", "CALL-KEY")
+def test_a_call_that_is_repeated_to_another_server_goes_on_there_when_the_first_is_killed(
+    project: Path, closing: ExitStack
+) -> None:
+    key = {"llm-do/key": "mine"}
+    wires = [Wire(command(project), capabilities={"elicitation": {}}) for _ in range(2)]
+    for wire in wires:
+        closing.callback(wire.close)
+        wire.open()
+    first, second = wires
+    first.call("small", {"input": "go"}, **key)
+    asked = first.asked()["params"]["message"]
+
+    told = second.answer(second.call("small", {"input": "go"}, **key))["result"]
+    assert told["isError"] and "is driven by a living process" in told["content"][0]["text"]
+
+    first.process.kill()
+    first.process.wait()
+    call = second.call("small", {"input": "go"}, **key)
+    for message in (asked, None):
+        question = second.asked()
+        assert message in (None, question["params"]["message"])
+        accepted = {"action": "accept", "content": {"decision": "once"}}
+        second.write({"jsonrpc": "2.0", "id": question["id"], "result": accepted})
+    result = second.answer(call)["result"]
+    assert result["content"][0]["text"] == "all is done"
+    assert happened(project) == ALL
+    listed = subprocess.run(
+        [*LLM_DO, "runs", "--json", "--project", str(project)], env=environment(), capture_output=True, check=True
+    )
+    assert [run["status"] for run in json.loads(listed.stdout)] == ["done"]
