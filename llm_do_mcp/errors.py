@@ -79,10 +79,6 @@ class FileMissing(SandboxError):
     """Nothing is there: apart from the other errors because an optional file may be missing."""
 
 
-class NotShowable(SandboxError):
-    """A file that may be replaced, and whose present content cannot be shown for comparison."""
-
-
 class CallError(LlmDoError):
     """A call of a function that did not give a result. A worker's model is shown it and may go on."""
 
@@ -99,8 +95,21 @@ class Refused(CallError):
     """A call that policy or a person refused, or that nobody could be asked about. Nothing was run."""
 
 
+class Outdated(CallError):
+    """What a person was shown of a call is no longer what it would do. Nothing was done; it has to be asked again."""
+
+
 class FunctionFailed(CallError):
-    """A function that ran and failed, or could not be run at all."""
+    """A function that ran and failed, or could not be run at all.
+
+    Args:
+        message: One line.
+        traceback: Where the project's Python raised, for its author; "" elsewhere.
+    """
+
+    def __init__(self, message: str, traceback: str = "") -> None:
+        super().__init__(message)
+        self.traceback = traceback
 
 
 class ToolHostDied(FunctionFailed):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llm_do_mcp.cli import terminal
 from llm_do_mcp.cli.exits import DONE
+from llm_do_mcp.cli.options import RUN, Parser, add_project
+from llm_do_mcp.cli.projects import named, reading, run_named, state_of
 from llm_do_mcp.errors import RunError, UsageError
 
 if TYPE_CHECKING:
@@ -25,14 +26,14 @@ notes/a/b.md, `notes/**` is), of other texts with `*` and `?`; `*` alone is any 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="llm-do approvals",
         description="Write approvals.lock, for --approvals locked, from a run that a person approved.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("action", choices=("lock",), help="add what was approved in a run to approvals.lock")
-    made.add_argument("run", metavar="RUN", help="the run's id; `llm-do runs` lists them")
+    made.add_argument("run", metavar="RUN", help=RUN)
     made.add_argument(
         "--pattern",
         metavar="[FUNCTION:]ARGUMENT=GLOB",
@@ -40,10 +41,7 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         help="allow this argument to be whatever fits a pattern; may be given again",
     )
-    made.add_argument(
-        "--project", metavar="DIR", help="the project (default: LLM_DO_PROJECT, else the working directory)"
-    )
-    made.add_argument("--state-dir", metavar="DIR", help="where runs are recorded (default: .llm-do/ in the project)")
+    add_project(made)
     return made
 
 
@@ -53,24 +51,16 @@ def main(given: list[str]) -> int:
 
 
 async def _lock(options: argparse.Namespace) -> int:
-    from llm_do_mcp.cli.projects import load
     from llm_do_mcp.runtime import lock
-    from llm_do_mcp.runtime.state import state_folder
-    from llm_do_mcp.runtime.store import Store
+    from llm_do_mcp.runtime.hint import of_project
 
-    project = load(options.project)
-    path = state_folder(Path(project.root), options.state_dir) / "runs.sqlite3"
-    if not path.exists():
-        raise RunError(f"there is no run {options.run}")
-    store = Store(path)
-    try:
-        if await store.get(options.run) is None:
-            raise RunError(f"there is no run {options.run}")
-        approved = lock.approved(await store.events(options.run))
-    finally:
-        store.close()
+    project = named(options)
+    with reading(state_of(project, options.state_dir)) as store:
+        run = (await run_named(store, options.run, of_project(project, options.state_dir))).id
+        assert store is not None
+        approved = lock.approved(await store.events(run))
     if not approved:
-        raise RunError(f"nothing in run {options.run} was approved by a person; there is nothing to lock")
+        raise RunError(f"nothing in run {run} was approved by a person; there is nothing to lock")
     entries = _widened([entry for entry, _ in approved], options.pattern)
     before = lock.read(project.root) or lock.Lock()
     after = before.merged(entries)

@@ -9,31 +9,28 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
-from pathlib import Path
+from functools import partial
 
 from llm_do_mcp.cli import terminal
 from llm_do_mcp.cli.exits import DONE, PAUSED
 from llm_do_mcp.cli.front import drive
-from llm_do_mcp.errors import RunError
+from llm_do_mcp.cli.options import RUN, Parser, add_project
+from llm_do_mcp.cli.projects import driving, named, run_named
 from llm_do_mcp.runtime.approvals import Approvals
-from llm_do_mcp.runtime.display import cut, escape
 from llm_do_mcp.runtime.engine import ANSWERS_EVERY_S, Engine, Waiting
 from llm_do_mcp.runtime.question import text
+from llm_do_mcp.runtime.state import RECORD
 from llm_do_mcp.runtime.store import OPEN
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="llm-do approve",
         description="Answer the questions that wait, also while the server runs. Without a terminal, list them.",
     )
-    made.add_argument("run", nargs="?", metavar="RUN", help="only the questions of this run")
-    made.add_argument(
-        "--project", metavar="DIR", help="the project (default: LLM_DO_PROJECT, else the working directory)"
-    )
-    made.add_argument("--state-dir", metavar="DIR", help="where runs are recorded (default: .llm-do/ in the project)")
+    made.add_argument("run", nargs="?", metavar="RUN", help=f"only the questions of this run: {RUN}")
+    add_project(made)
     made.add_argument("--json", action="store_true", help="list what waits as JSON, and ask nothing")
     return made
 
@@ -44,32 +41,25 @@ def main(given: list[str]) -> int:
 
 
 async def _approve(options: argparse.Namespace) -> int:
-    from llm_do_mcp.cli.projects import load
-    from llm_do_mcp.runtime.redact import redactor
-    from llm_do_mcp.runtime.state import state_folder
     from llm_do_mcp.toolsets.workbench import Workbench
 
-    project = load(options.project)
-    bench = Workbench(project)
-    folder = state_folder(Path(project.root), options.state_dir)
-    engine = Engine(folder, bench.body, redactor(os.environ, project.manifest))
-    try:
-        waiting = await _waiting(engine, options.run)
+    project = named(options)
+    async with driving(Workbench(project), options.state_dir) as engine:
+        store = engine.store if _recorded(engine) else None
+        run = None if options.run is None else (await run_named(store, options.run, engine.hint)).id
         if options.json or not terminal.has_person():
-            return _show(waiting, as_json=options.json)
-        return await _ask(engine, options, project.root)
-    finally:
-        await engine.aclose(bench.kill)
-        await bench.aclose()
+            return _show(await _waiting(engine, run), as_json=options.json)
+        return await _ask(engine, run)
 
 
 async def _waiting(engine: Engine, run: str | None) -> list[Waiting]:
-    recorded = (engine.folder / "runs.sqlite3").exists()
-    if run is not None and (not recorded or await engine.store.get(run) is None):
-        raise RunError(f"there is no run {cut(escape(run), 40)}; `llm-do runs` lists those there are")
-    if not recorded:
-        return []
-    return [waiting for waiting in await engine.waiting() if run in (None, waiting.run)]
+    waiting = await engine.waiting() if _recorded(engine) else []
+    return [each for each in waiting if run in (None, each.run)]
+
+
+def _recorded(engine: Engine) -> bool:
+    """Whether there is any record: to look at a project makes none."""
+    return (engine.folder / RECORD).exists()
 
 
 def _show(waiting: list[Waiting], *, as_json: bool) -> int:
@@ -93,20 +83,25 @@ def _show(waiting: list[Waiting], *, as_json: bool) -> int:
     return PAUSED if waiting else DONE
 
 
-async def _ask(engine: Engine, options: argparse.Namespace, project: str) -> int:
+async def _ask(engine: Engine, only: str | None) -> int:
     """Put question after question at the prompt, until the runs that were answered have ended."""
     runs: dict[str, None] = {}
     codes = [DONE]
     while True:
-        if waiting := await _waiting(engine, options.run):
+        if waiting := await _waiting(engine, only):
             each = waiting[0]
-            answer = await terminal.ask(f"run {each.run} ({each.name})\n{text(each.question)}", each.question.decisions)
-            if answer.silence is not None:
+            question = each.question
+            answer = await terminal.ask(
+                f"run {each.run} ({each.name})\n{text(question)}",
+                question.decisions,
+                elsewhere=partial(engine.settled, each.run, question.key),
+            )
+            if answer is not None and answer.silence is not None:
                 return PAUSED
-            if not await engine.answer(each.run, each.question.key, answer):
+            if answer is not None and not await engine.answer(each.run, question.key, answer):
                 terminal.say("too late: that question was settled already")
             runs[each.run] = None
-            if each.driven and answer.decision == "run":
+            if each.driven and answer is not None and answer.decision == "run":
                 await asyncio.sleep(2 * ANSWERS_EVERY_S)  # its process settles what else this decision covers
             continue
         if not runs:
@@ -121,8 +116,7 @@ async def _ask(engine: Engine, options: argparse.Namespace, project: str) -> int
                 continue
             terminal.say(f"run {run} goes on here: its process is gone")
             await engine.resume(run)
-            driving = argparse.Namespace(approve_all=False, json=False)
-            codes.append(await drive(engine, run, driving, Approvals(), project))
+            codes.append(await drive(engine, run, Approvals()))
         if not runs:
             return max(codes)
         await asyncio.sleep(ANSWERS_EVERY_S)

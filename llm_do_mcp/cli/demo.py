@@ -15,12 +15,16 @@ import sys
 import time
 from pathlib import Path
 from textwrap import shorten
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llm_do_mcp.cli import terminal
 from llm_do_mcp.cli.exits import DONE, FAILED
-from llm_do_mcp.errors import UsageError
+from llm_do_mcp.cli.options import Parser
+from llm_do_mcp.errors import RunError, UsageError
 from llm_do_mcp.runtime.account import NO_MODEL
+
+if TYPE_CHECKING:
+    from llm_do_mcp.project.load import Project
 
 EXAMPLE = "pitchdeck_eval"
 MODEL = "anthropic:claude-haiku-4-5"
@@ -30,7 +34,7 @@ REQUEST = "Evaluate all decks and rank them."
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="llm-do demo",
         description="Serve the example project to a real MCP client, call its entry worker and show all that happens.",
     )
@@ -41,9 +45,23 @@ def parser() -> argparse.ArgumentParser:
 
 def main(given: list[str]) -> int:
     """Entry point of `llm-do demo`."""
+    from mcp.shared.exceptions import MCPError
+
+    from llm_do_mcp.cli.projects import load
+    from llm_do_mcp.serving.surface import publish
+    from llm_do_mcp.toolsets.workbench import Workbench
+
     options = parser().parse_intermixed_args(given)
-    project = Path(options.project) if options.project else _example()
-    return asyncio.run(_demo(project.absolute(), ask=terminal.has_person() and not options.yes))
+    project = load(options.project or str(_example()))
+    if project.entry is None:
+        raise UsageError(f"{project.given} has no entry worker to call")
+    project.worker(project.entry)
+    publish(Workbench(project))  # what would stop the server is said before there is one
+    try:
+        return asyncio.run(_demo(project, ask=terminal.has_person() and not options.yes))
+    except* MCPError:
+        pass
+    raise RunError("the server has ended before it had answered")
 
 
 def _example() -> Path:
@@ -62,17 +80,19 @@ def _example() -> Path:
     return copy
 
 
-async def _demo(project: Path, *, ask: bool) -> int:
+async def _demo(project: Project, *, ask: bool) -> int:
     from mcp.client import Client
     from mcp.client.stdio import StdioServerParameters, stdio_client
     from mcp.types import ElicitRequestFormParams, ElicitResult
+
+    from llm_do_mcp.runtime.hint import of_project
 
     has_model = bool(os.environ.get("ANTHROPIC_API_KEY") or os.environ.get("ANTHROPIC_BASE_URL"))
     chosen = os.environ.get("LLM_DO_MODEL") or (MODEL if has_model else SCRIPT)
     environment = {name: value for name, value in os.environ.items() if name.startswith("ANTHROPIC_")}
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "llm_do_mcp.cli.serve", str(project)],
+        args=["-m", "llm_do_mcp.cli.serve", project.given],
         env={**environment, "LLM_DO_MODEL": chosen},
     )
     began = time.monotonic()
@@ -90,7 +110,7 @@ async def _demo(project: Path, *, ask: bool) -> int:
             told(f"approved without asking: {params.message.splitlines()[0]}")
             return ElicitResult(action="accept", content={"decision": decisions[0]})
         given = await terminal.ask(params.message, decisions, skip=lambda: _kind(params.message) in allowed)
-        if given.silence is not None:
+        if given is None or given.silence is not None:
             return ElicitResult(action="cancel")
         if given.decision == "run":
             allowed.add(_kind(params.message))
@@ -99,7 +119,7 @@ async def _demo(project: Path, *, ask: bool) -> int:
     async def told_progress(progress: float, total: float | None, message: str | None) -> None:
         told(message or "")
 
-    terminal.say(f"llm-do-mcp {project}")
+    terminal.say(f"llm-do-mcp {project.given}")
     why = "" if has_model else f" ({NO_MODEL}: no ANTHROPIC_API_KEY, no ANTHROPIC_BASE_URL)"
     terminal.say(f"model: {chosen}{why}")
     if not ask:
@@ -117,11 +137,11 @@ async def _demo(project: Path, *, ask: bool) -> int:
             result = await client.call_tool("run_wait", {"run_id": run}, progress_callback=told_progress)
     account = _account(result)
     print("\n".join(block.text for block in result.content if block.type == "text"))
-    terminal.say("\nwritten:")
-    for path in account.get("files_changed", []):
-        terminal.say(f"  {path}")
-    record = project / ".llm-do" / "runs.sqlite3"
-    terminal.say(f"record:  run {account.get('id')} in {record}; see: llm-do runs --project {project}")
+    if account:  # else nothing was run
+        terminal.say("\nwritten:")
+        for path in account["files_changed"]:
+            terminal.say(f"  {path}")
+        terminal.say(f"record:  {of_project(project, None)('trace', account['id'])}")
     return FAILED if result.is_error else DONE
 
 

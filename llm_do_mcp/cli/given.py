@@ -8,11 +8,12 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from llm_do_mcp.errors import UsageError
+from llm_do_mcp.errors import InvalidInput, UsageError
 from llm_do_mcp.sandbox.root import Root
 
 if TYPE_CHECKING:
     from llm_do_mcp.project.effective import Worker
+    from llm_do_mcp.project.load import Project
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -47,17 +48,26 @@ def arguments(options: argparse.Namespace, worker: Worker) -> dict[str, Any]:
     return value
 
 
-def attached(files: Sequence[str]) -> tuple[tuple[Root, ...], list[str]]:
+def attached(project: Project, worker: Worker, files: Sequence[str]) -> tuple[tuple[Root, ...], list[str]]:
     """The files of `--attach`: their folders as read-only roots of this call, and the files' paths in them.
 
     Raises:
-        UsageError: There is no such file.
+        UsageError: There is no such file, or it cannot be attached.
     """
+    from llm_do_mcp.serving.surface import direct_policy
+    from llm_do_mcp.toolsets.delegation import check_attachments
+
+    for file in files:
+        if not os.path.isfile(file):
+            what = "that is a folder; attach the files in it" if os.path.isdir(file) else "there is no such file"
+            raise UsageError(f"--attach {file}: {what}")
+    try:
+        check_attachments(files, worker.attachment_policy, direct_policy(project))
+    except InvalidInput as error:
+        raise UsageError(f"--attach: {error}") from None
     folders: dict[str, Root] = {}
     paths = []
     for file in files:
-        if not os.path.isfile(file):
-            raise UsageError(f"--attach {file}: there is no such file")
         folder, name = os.path.split(os.path.abspath(file))
         root = folders.setdefault(folder, Root(f"attached{len(folders) + 1}", os.path.realpath(folder)))
         paths.append(f"{root.alias}/{name}")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from llm_do_mcp.cli.exits import DONE
+from llm_do_mcp.cli.exits import DONE, USAGE
 from llm_do_mcp.errors import LlmDoError
 from llm_do_mcp.runtime.display import cut, escape
 from llm_do_mcp.runtime.policy import ANY, Rule
@@ -48,24 +48,29 @@ async def show(bench: Workbench, workers: Iterable[Worker], tools: Iterable[Publ
         await bench.aclose()
     client = _of_client(tools)
     nothing = _idle([*seen, client])
+    broken = [str(error) for error in bench.project.broken]
+    code = USAGE if broken or any(part.error for part in seen) else DONE
     if as_json:
         found = {
-            "workers": [_json("id", part) for part in seen],
-            "client": _json("id", client)["functions"],
+            "workers": [_json(part) for part in seen],
+            "client": _json(client)["functions"],
+            "broken": broken,
             "idle": [{"rule": _spelled(rule), "source": rule.source} for rule in nothing],
         }
         print(json.dumps(found, indent=2, ensure_ascii=False))
-        return DONE
+        return code
     for part in seen:
         print(f"worker {part.name}")
         _print(part)
+    for error in broken:
+        print(escape(f"broken {error}"))
     print("client")
     _print(client)
     if nothing:
         print("rules that match nothing")
     for rule in nothing:
         print(escape(f"  {rule.source}: {_spelled(rule)}"))
-    return DONE
+    return code
 
 
 async def _of_worker(bench: Workbench, worker: Worker) -> _Seen:
@@ -87,8 +92,7 @@ def _of_client(tools: Iterable[Published]) -> _Seen:
         if tool.declaration is not None:
             rules = tool.rules
             declarations.append(tool.declaration)
-            for answer in standing(rules, tool.declaration, "client"):
-                answers.append(Standing(**{**vars(answer), "shown": tool.name}))
+            answers += [replace(one, shown=tool.name) for one in standing(rules, tool.declaration, "client")]
     return _Seen("client", tuple(answers), rules, tuple(idle(rules, declarations, "client")))
 
 
@@ -100,8 +104,8 @@ def _idle(seen: Sequence[_Seen]) -> list[Rule]:
     return list(found.values())
 
 
-def _json(key: str, part: _Seen) -> dict[str, Any]:
-    found: dict[str, Any] = {key: part.name, "functions": [answer.to_json() for answer in part.answers]}
+def _json(part: _Seen) -> dict[str, Any]:
+    found: dict[str, Any] = {"id": part.name, "functions": [answer.to_json() for answer in part.answers]}
     return {**found, "error": part.error} if part.error else found
 
 

@@ -1,12 +1,28 @@
-"""The project that a command is about, with what the environment says."""
+"""The project that a command is about, with what the environment says, and its runs: to drive them, or to read them."""
 
 from __future__ import annotations
 
+import argparse
+import contextlib
+import logging
 import os
+from collections.abc import AsyncIterator, Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from llm_do_mcp.errors import RunError
 
 if TYPE_CHECKING:
     from llm_do_mcp.project.load import Project
+    from llm_do_mcp.runtime.engine import Engine
+    from llm_do_mcp.runtime.hint import Hint
+    from llm_do_mcp.runtime.store import RunRow, Store
+    from llm_do_mcp.toolsets.workbench import Workbench
+
+
+def named(options: argparse.Namespace) -> Project:
+    """The project that the options of `add_project` name."""
+    return load(options.project, no_project=options.no_project)
 
 
 def load(path: str | None, *, no_project: bool = False) -> Project:
@@ -18,3 +34,80 @@ def load(path: str | None, *, no_project: bool = False) -> Project:
 
     chosen = path or os.environ.get("LLM_DO_PROJECT") or "."
     return load_project(chosen, no_project=no_project, default_model=os.environ.get("LLM_DO_MODEL") or None)
+
+
+def state_of(project: Project, chosen: str | None) -> Path:
+    """The state folder of a project; `chosen` is `--state-dir`."""
+    from llm_do_mcp.runtime.state import state_folder
+
+    return state_folder(Path(project.root), chosen)
+
+
+@contextlib.asynccontextmanager
+async def driving(bench: Workbench, state_dir: str | None) -> AsyncIterator[Engine]:
+    """What drives the runs of a project in this process; at the end all is let go of, and what is left is resumable."""
+    from llm_do_mcp.cli.terminal import Log
+    from llm_do_mcp.runtime.engine import Engine
+    from llm_do_mcp.runtime.hint import of_project
+    from llm_do_mcp.runtime.redact import redactor
+
+    redact = redactor(os.environ, bench.project.manifest)
+    hint = of_project(bench.project, state_dir)
+    engine = Engine(state_of(bench.project, state_dir), bench.body, redact, hint)
+    log = Log()
+    log.addFilter(redact.filter)
+    logging.getLogger().addHandler(log)
+    try:
+        yield engine
+    finally:
+        logging.getLogger().removeHandler(log)
+        await engine.aclose(bench.kill)
+        await bench.aclose()
+
+
+def living(folder: Path, owners: Iterable[str]) -> set[str]:
+    """Those of the processes that drive runs, by the names of their leases, that live."""
+    from llm_do_mcp.runtime.lease import Lease
+
+    lease = Lease(folder)
+    try:
+        return {owner for owner in owners if lease.alive(owner)}
+    finally:
+        lease.release()
+
+
+LAST = "last"
+"""Stands for the id of the newest run."""
+
+
+async def run_named(store: Store | None, name: str, hint: Hint) -> RunRow:
+    """A run by its id, or the newest one as `last`.
+
+    Raises:
+        RunError: There is none; names the line that lists those there are.
+    """
+    from llm_do_mcp.runtime.display import cut, escape
+
+    newest = next(iter(await store.runs()), None) if store is not None else None
+    if store is None or newest is None:
+        raise RunError("the project has no runs yet")
+    row = newest if name == LAST else await store.get(name)
+    if row is None:
+        raise RunError(f"there is no run {cut(escape(name), 40)}; to list them: {hint('runs')}")
+    return row
+
+
+@contextlib.contextmanager
+def reading(folder: Path) -> Iterator[Store | None]:
+    """The record of runs in a state folder, only to look at it; None where there is none yet."""
+    from llm_do_mcp.runtime.state import RECORD
+    from llm_do_mcp.runtime.store import Store
+
+    if not (folder / RECORD).exists():
+        yield None
+        return
+    store = Store(folder / RECORD)
+    try:
+        yield store
+    finally:
+        store.close()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
 from llm_do_mcp.cli.exits import DONE
+from llm_do_mcp.cli.options import Parser, add_project
+from llm_do_mcp.cli.projects import named, state_of
 from llm_do_mcp.runtime.prune import DAY_S, OLDER_THAN_DAYS, Pruned, prune
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="llm-do runs prune",
         description="Remove runs that have ended, with their attachments. A run that can go on is never removed.",
     )
@@ -24,26 +25,22 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--keep", metavar="N", type=_count, help="the newest N ended runs stay, however old")
     made.add_argument("--dry-run", action="store_true", help="only say what would be removed")
-    made.add_argument(
-        "--project", metavar="DIR", help="the project (default: LLM_DO_PROJECT, else the working directory)"
-    )
-    made.add_argument("--state-dir", metavar="DIR", help="where runs are recorded (default: .llm-do/ in the project)")
+    add_project(made)
     made.add_argument("--json", action="store_true", help="print JSON")
     return made
 
 
 def main(given: list[str]) -> int:
     """Entry point of `llm-do runs prune`."""
-    from llm_do_mcp.cli.projects import load
     from llm_do_mcp.runtime.lease import Lease
-    from llm_do_mcp.runtime.state import state_folder
+    from llm_do_mcp.runtime.state import RECORD
 
     options = parser().parse_args(given)
     days = options.older_than
     if days is None:
         days = OLDER_THAN_DAYS if options.keep is None else 0.0
-    folder = state_folder(Path(load(options.project).root), options.state_dir)
-    path = folder / "runs.sqlite3"
+    folder = state_of(named(options), options.state_dir)
+    path = folder / RECORD
     pruned = Pruned((), 0, 0, False)
     if path.exists():
         lease = Lease(folder)
@@ -64,14 +61,16 @@ def main(given: list[str]) -> int:
 
 
 def _days(text: str) -> float:
-    days = float(text)
+    try:
+        days = float(text)
+    except ValueError:
+        days = -1.0
     if not 0 <= days < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is no number of days")
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of days")
     return days
 
 
 def _count(text: str) -> int:
-    count = int(text)
-    if count < 0:
-        raise argparse.ArgumentTypeError(f"{text} is less than none")
-    return count
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of runs")
+    return int(text)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
+import importlib
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from llm_do_mcp.cli import given
 from llm_do_mcp.cli.exits import guarded
-from llm_do_mcp.errors import UsageError
-from llm_do_mcp.runtime.approvals import HELP, MODES
+from llm_do_mcp.cli.options import Parser, add_approvals, add_state_dir, add_version
+from llm_do_mcp.errors import ModelError, UsageError
 
-if TYPE_CHECKING:
-    pass
+COMMANDS = {
+    "demo": "demo",
+    "runs": "runs",
+    "trace": "trace",
+    "list": "listing",
+    "approvals": "approvals",
+    "approve": "approve",
+}
+"""Each command's module in this package, of which only the one that is wanted is imported."""
 
 EPILOG = """\
 commands:
@@ -36,7 +40,7 @@ exit codes: 0 done, 1 failed, 2 usage or project error, 3 done but something was
 
 def parser() -> argparse.ArgumentParser:
     """The command line that runs a worker."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="llm-do",
         description="Run a worker: a prompt packaged with its configuration, called like a function.",
         epilog=EPILOG,
@@ -48,73 +52,31 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--model", metavar="M", help="the entry worker's model, such as anthropic:claude-haiku-4-5")
     made.add_argument("--json", action="store_true", help="print the result and the run's account as JSON")
     made.add_argument("--no-project", action="store_true", help="take a .worker file for itself, without its project")
-    made.add_argument("--state-dir", metavar="DIR", help="where runs are recorded (default: .llm-do/ in the project)")
-    approvals = made.add_mutually_exclusive_group()
-    approvals.add_argument("--approve-all", action="store_true", help="approve every question without asking")
-    approvals.add_argument("--approvals", choices=MODES, default="ask", help=HELP)
+    add_state_dir(made)
+    add_approvals(made)
+    add_version(made)
     return made
 
 
 def main(argv: list[str] | None = None) -> int:
     """Entry point of `llm-do`."""
     words = sys.argv[1:] if argv is None else argv
-    commands: dict[str, Callable[[list[str]], int]] = {
-        "demo": _demo,
-        "runs": _runs,
-        "trace": _trace,
-        "list": _list,
-        "approvals": _approvals,
-        "approve": _approve,
-    }
-    if words and words[0] in commands:
-        return guarded(lambda: commands[words[0]](words[1:]), "llm-do")
+    if words and words[0] in COMMANDS:
+        return guarded(lambda: _command(words[0], words[1:]), "llm-do")
     options = parser().parse_intermixed_args(words or ["--help"])
     return guarded(lambda: asyncio.run(_run(options)), "llm-do")
 
 
-def _demo(given: list[str]) -> int:
-    from llm_do_mcp.cli.demo import main as demo
-
-    return demo(given)
-
-
-def _runs(given: list[str]) -> int:
-    from llm_do_mcp.cli.runs import main as runs
-
-    return runs(given)
-
-
-def _trace(given: list[str]) -> int:
-    from llm_do_mcp.cli.trace import main as trace
-
-    return trace(given)
-
-
-def _approvals(given: list[str]) -> int:
-    from llm_do_mcp.cli.approvals import main as approvals
-
-    return approvals(given)
-
-
-def _approve(given: list[str]) -> int:
-    from llm_do_mcp.cli.approve import main as approve
-
-    return approve(given)
-
-
-def _list(given: list[str]) -> int:
-    from llm_do_mcp.cli.listing import main as listing
-
-    return listing(given)
+def _command(name: str, words: list[str]) -> int:
+    module = importlib.import_module(f"llm_do_mcp.cli.{COMMANDS[name]}")
+    code: int = module.main(words)
+    return code
 
 
 async def _run(options: argparse.Namespace) -> int:
     from llm_do_mcp.cli.front import drive
-    from llm_do_mcp.cli.projects import load
+    from llm_do_mcp.cli.projects import driving, load
     from llm_do_mcp.runtime.approvals import of_project
-    from llm_do_mcp.runtime.engine import Engine
-    from llm_do_mcp.runtime.redact import redactor
-    from llm_do_mcp.runtime.state import state_folder
     from llm_do_mcp.serving.surface import worker_declaration, worker_input
     from llm_do_mcp.toolsets.workbench import Workbench
 
@@ -123,21 +85,19 @@ async def _run(options: argparse.Namespace) -> int:
     if name is None:
         raise UsageError(f"{options.path} has no entry worker; name one with --entry")
     approvals = of_project(options.approvals, project.root)
-    bench = Workbench(project, model=options.model, approvals=approvals)
     worker = project.worker(name)
+    bench = Workbench(project, entry=worker.id, model=options.model, approvals=approvals)
+    try:
+        bench.check_model(worker)
+    except ModelError as error:
+        raise UsageError(str(error)) from None
     value = given.arguments(options, worker)
-    roots, attachments = given.attached(options.attach)
+    roots, attachments = given.attached(project, worker, options.attach)
     value = worker_input(worker, value, ()) | ({"attachments": attachments} if attachments else {})
     definition = bench.define_call(worker_declaration(bench, worker, (*project.roots, *roots)), value, ())
-    folder = state_folder(Path(project.root), options.state_dir)
-    engine = Engine(folder, bench.body, redactor(os.environ, project.manifest))
-
-    try:
+    async with driving(bench, options.state_dir) as engine:
         run = await engine.start(worker.id, definition)
-        return await drive(engine, run, options, approvals, project.root)
-    finally:
-        await engine.aclose(bench.kill)
-        await bench.aclose()
+        return await drive(engine, run, approvals, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -5,31 +5,24 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 from datetime import datetime
-from pathlib import Path
 
 from llm_do_mcp.cli.exits import DONE
-from llm_do_mcp.cli.front import drive
-from llm_do_mcp.runtime.approvals import HELP, MODES
+from llm_do_mcp.cli.options import RUN, Parser, add_approvals, add_project
+from llm_do_mcp.cli.projects import driving, living, named, reading, run_named, state_of
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="llm-do runs",
         description="List the runs of a project, or go on with one. `llm-do runs prune` removes old ones.",
     )
     made.add_argument("action", nargs="?", choices=("resume",), help="go on with a run that no process drives")
-    made.add_argument("run", nargs="?", metavar="RUN", help="the run's id")
-    made.add_argument(
-        "--project", metavar="DIR", help="the project (default: LLM_DO_PROJECT, else the working directory)"
-    )
-    made.add_argument("--state-dir", metavar="DIR", help="where runs are recorded (default: .llm-do/ in the project)")
+    made.add_argument("run", nargs="?", metavar="RUN", help=RUN)
+    add_project(made)
     made.add_argument("--json", action="store_true", help="print JSON")
-    approvals = made.add_mutually_exclusive_group()
-    approvals.add_argument("--approve-all", action="store_true", help="approve every question without asking")
-    approvals.add_argument("--approvals", choices=MODES, default="ask", help=HELP)
+    add_approvals(made)
     return made
 
 
@@ -42,24 +35,18 @@ def main(given: list[str]) -> int:
     made = parser()
     options = made.parse_intermixed_args(given)
     if options.action == "resume" and options.run is None:
-        made.error("runs resume needs the id of a run; `llm-do runs` lists them")
+        made.error("resume needs the id of a run, as `llm-do runs` lists them")
     return asyncio.run(_resume(options) if options.action == "resume" else _show(options))
 
 
 async def _show(options: argparse.Namespace) -> int:
-    from llm_do_mcp.cli.projects import load
-    from llm_do_mcp.runtime.state import state_folder
-    from llm_do_mcp.runtime.store import OPEN, Store
+    from llm_do_mcp.runtime.hint import of_project
+    from llm_do_mcp.runtime.store import OPEN
 
-    project = load(options.project)
-    path = state_folder(Path(project.root), options.state_dir) / "runs.sqlite3"
-    rows = []
-    if path.exists():
-        store = Store(path)
-        try:
-            rows = await store.runs()
-        finally:
-            store.close()
+    project = named(options)
+    folder = state_of(project, options.state_dir)
+    with reading(folder) as store:
+        rows = [] if store is None else await store.runs()
     if options.json:
         found = [
             {"id": row.id, "status": row.status, "worker": row.name, "created": row.created, "updated": row.updated}
@@ -67,29 +54,30 @@ async def _show(options: argparse.Namespace) -> int:
         ]
         print(json.dumps(found, indent=2))
         return DONE
+    hint = of_project(project, options.state_dir)
+    left = {row.owner for row in rows if row.status in OPEN}
+    left -= living(folder, left) if left else set()
     for row in rows:
         began = datetime.fromtimestamp(row.created).strftime("%Y-%m-%d %H:%M:%S")
-        hint = "  (llm-do runs resume)" if row.status in OPEN else ""
-        print(f"{row.id}  {began}  {row.updated - row.created:7.1f} s  {row.status:9}  {row.name}{hint}")
+        how = ""
+        if row.status in OPEN and row.owner in left:
+            how = f"  → {hint('runs', 'resume', row.id)}"
+        elif row.status == "waiting":
+            how = f"  → {hint('approve', row.id)}"
+        print(f"{row.id}  {began}  {row.updated - row.created:7.1f} s  {row.status:9}  {row.name}{how}")
     return DONE
 
 
 async def _resume(options: argparse.Namespace) -> int:
-    from llm_do_mcp.cli.projects import load
+    from llm_do_mcp.cli.front import drive
+    from llm_do_mcp.runtime import hint
     from llm_do_mcp.runtime.approvals import of_project
-    from llm_do_mcp.runtime.engine import Engine
-    from llm_do_mcp.runtime.redact import redactor
-    from llm_do_mcp.runtime.state import state_folder
     from llm_do_mcp.toolsets.workbench import Workbench
 
-    project = load(options.project)
+    project = named(options)
     approvals = of_project(options.approvals, project.root)
-    bench = Workbench(project, approvals=approvals)
-    folder = state_folder(Path(project.root), options.state_dir)
-    engine = Engine(folder, bench.body, redactor(os.environ, project.manifest))
-    try:
-        await engine.resume(options.run)
-        return await drive(engine, options.run, options, approvals, project.root)
-    finally:
-        await engine.aclose(bench.kill)
-        await bench.aclose()
+    with reading(state_of(project, options.state_dir)) as store:
+        run = (await run_named(store, options.run, hint.of_project(project, options.state_dir))).id
+    async with driving(Workbench(project, approvals=approvals), options.state_dir) as engine:
+        await engine.resume(run)
+        return await drive(engine, run, approvals, as_json=options.json)

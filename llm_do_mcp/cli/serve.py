@@ -8,8 +8,8 @@ import os
 import sys
 
 from llm_do_mcp.cli.exits import DONE, guarded
+from llm_do_mcp.cli.options import Parser, add_state_dir, add_version, seconds
 from llm_do_mcp.runtime.approvals import HELP, MODES, of_project
-from llm_do_mcp.runtime.redact import guard_log
 from llm_do_mcp.serving.wire import guard_stdout
 
 EPILOG = """\
@@ -20,7 +20,7 @@ It is meant to be started by an MCP client; README.md shows the configuration fo
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="llm-do-mcp",
         description="Serve a folder of workers as MCP tools over stdio.",
         epilog=EPILOG,
@@ -28,11 +28,11 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("project", nargs="?", metavar="PROJECT", help="the project's folder, or a single .worker file")
     made.add_argument("--model", metavar="M", help="model of the entry worker, such as anthropic:claude-haiku-4-5")
-    made.add_argument("--state-dir", metavar="DIR", help="where runs are recorded (default: .llm-do/ in the project)")
+    add_state_dir(made)
     made.add_argument(
         "--call-within",
         metavar="SECONDS",
-        type=float,
+        type=seconds,
         help="hand a call over to run_wait after this time (default: what the client is known to wait, else 48)",
     )
     made.add_argument("--approvals", choices=MODES, default="ask", help=HELP)
@@ -45,24 +45,19 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--answer-within",
         metavar="SECONDS",
-        type=float,
+        type=seconds,
         help="take a question as one that nobody answers after this time (default: 45)",
     )
     made.add_argument(
         "--approve-tool", action="store_true", help="publish run_approve, for hosts that ask before every tool call"
     )
-    made.add_argument("--version", action="store_true", help="print the version and exit")
+    add_version(made)
     return made
 
 
 def main(argv: list[str] | None = None) -> int:
     """Entry point of `llm-do-mcp`."""
     options = parser().parse_args(argv)
-    if options.version:
-        from llm_do_mcp import __version__
-
-        print(__version__)
-        return DONE
     guard_stdout()  # before anything of the project is looked at
     code = guarded(lambda: _serve(options), "llm-do-mcp")
     sys.stderr.flush()
@@ -91,7 +86,6 @@ def _serve(options: argparse.Namespace) -> int:
     )
     for error in project.broken:  # into the host's log, beside the server's instructions
         print(f"llm-do-mcp: not served: {error}", file=sys.stderr)
-    guard_log(server.engine.redact)
     gc.freeze()
     gc.enable()
     server.run("stdio")

@@ -13,41 +13,26 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from llm_do_mcp.cli.exits import DONE
-from llm_do_mcp.errors import RunError, UsageError
-from llm_do_mcp.runtime.account import NO_MODEL
-from llm_do_mcp.runtime.display import cut, escape
-from llm_do_mcp.runtime.trace import Item, ItemState, Trace, trace
+from llm_do_mcp.cli.options import RUN, Parser, add_project
+from llm_do_mcp.cli.projects import living, named, reading, run_named, state_of
+from llm_do_mcp.errors import UsageError
+from llm_do_mcp.runtime.display import escape
+from llm_do_mcp.runtime.trace import Item, Trace, trace
+from llm_do_mcp.runtime.trace_words import decided, line, status, summary, title
 
-LAST = "last"
 WIDTH = 160
 """Columns of a line where the output is no terminal."""
-
-STATES: dict[ItemState, str] = {
-    "done": "",
-    "failed": "failed",
-    "running": "running",
-    "waiting": "waits for a person",
-    "refused": "refused",
-    "not_made": "not made",
-    "in_doubt": "in doubt",
-    "unfinished": "not finished",
-    "withdrawn": "withdrawn",
-}
-"""What became of an item, in words; nothing where it went well."""
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="llm-do trace",
         description="Show what happened in a run: turns, calls, questions, with their times. "
-        "Secrets of the environment and what the manifest's `redact` names are left out.",
+        "Secrets of the environment, also of the one it ran in, and what the manifest's `redact` names are left out.",
     )
-    made.add_argument("run", metavar="RUN", help=f"the run's id, as `llm-do runs` lists it, or `{LAST}`")
-    made.add_argument(
-        "--project", metavar="DIR", help="the project (default: LLM_DO_PROJECT, else the working directory)"
-    )
-    made.add_argument("--state-dir", metavar="DIR", help="where runs are recorded (default: .llm-do/ in the project)")
+    made.add_argument("run", metavar="RUN", help=RUN)
+    add_project(made)
     form = made.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument(
@@ -75,29 +60,18 @@ def main(given: list[str]) -> int:
 
 
 async def _read(options: argparse.Namespace) -> Trace:
-    from llm_do_mcp.cli.projects import load
-    from llm_do_mcp.runtime.lease import Lease
+    from llm_do_mcp.runtime.hint import of_project
     from llm_do_mcp.runtime.redact import redactor
-    from llm_do_mcp.runtime.state import state_folder
-    from llm_do_mcp.runtime.store import Store
 
-    project = load(options.project)
-    redact = redactor(os.environ, project.manifest)
-    folder = state_folder(Path(project.root), options.state_dir)
-    path = folder / "runs.sqlite3"
-    if not path.exists():
-        raise RunError(f"project {project.name} has no runs yet")
-    store, lease = Store(path), Lease(folder)
-    try:
-        newest = (await store.runs())[:1] if options.run == LAST else []
-        row = newest[0] if newest else await store.get(options.run)
-        if row is None:
-            raise RunError(f"there is no run {options.run}; `llm-do runs` lists them")
-        events = await store.events(row.id)
-        return trace(row, events, driven=lease.alive(row.owner), now=time.time(), redact=redact)
-    finally:
-        store.close()
-        lease.release()
+    project = named(options)
+    folder = state_of(project, options.state_dir)
+    with reading(folder) as store:
+        row = await run_named(store, options.run, of_project(project, options.state_dir))
+        assert store is not None
+        events, secrets = await store.events(row.id), await store.secrets(row.id)
+    driven = bool(living(folder, (row.owner,)))
+    redact = redactor(os.environ, project.manifest).knowing(secrets)
+    return trace(row, events, driven=driven, now=time.time(), redact=redact)
 
 
 def _write_page(found: Trace, name: str) -> None:
@@ -112,80 +86,6 @@ def _write_page(found: Trace, name: str) -> None:
     except OSError as error:
         raise UsageError(f"{name} cannot be written: {error.strerror}") from None
     print(name)
-
-
-# ---- in words; also what the page uses
-
-
-def duration(seconds: float) -> str:
-    """A length of time, as short as it can be read: `4 ms`, `1.3 s`, `2 min 5 s`, `3 h 20 min`."""
-    if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 59.95:
-        return f"{seconds:.1f} s"
-    if seconds < 3599.5:
-        minutes, rest = divmod(round(seconds), 60)
-        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
-    hours, rest = divmod(round(seconds / 60), 60)
-    return f"{hours} h {rest} min" if rest else f"{hours} h"
-
-
-def title(item: Item) -> str:
-    """An item's name, for people: turns are counted from 1."""
-    if item.kind == "turn":
-        return f"turn {int(item.key.rpartition('/')[2][1:]) + 1}"
-    if item.kind == "question":
-        return f"{item.name} {item.facts['target']}".rstrip()
-    return item.name
-
-
-def tokens(item: Item) -> str:
-    """What a turn took; "" where that is not known."""
-    if not item.facts.get("input_tokens") and not item.facts.get("output_tokens"):
-        return ""
-    return f"{item.facts['input_tokens']:,} in, {item.facts['output_tokens']:,} out"
-
-
-def decided(item: Item) -> str:
-    """Who answered a question, what, and how long that took."""
-    if "decision" not in item.facts:
-        return "no answer yet" if item.ended is None else f"no answer, withdrawn after {_took(item)}"
-    note = f" “{item.facts['note']}”" if item.facts["note"] else ""
-    by = f", by {item.facts['by']}" if item.facts["by"] else ""
-    return f"{str(item.facts['decision']).replace('_', ' ')}{note}{by}, after {_took(item)}"
-
-
-def stopped(item: Item) -> str:
-    """Why a model stopped, where it did not simply end its turn."""
-    reason = item.facts.get("stop_reason", "end_turn")
-    return "" if reason in ("end_turn", "tool_use") else f"stopped: {reason}"
-
-
-def _took(item: Item) -> str:
-    return "" if item.ended is None else duration(item.ended - item.started)
-
-
-def summary(found: Trace) -> list[tuple[str, str]]:
-    """What a run amounts to: (label, value)."""
-    account = found.account
-    whole = found.until - found.started
-    models = ", ".join(account["models"]) or "none"
-    return [
-        ("took", duration(whole)),
-        ("waiting for a person", duration(found.person_s)),
-        ("model", f"{models} ({NO_MODEL})" if account.get("note") else models),
-        ("tokens", f"{account['tokens']['input']:,} in, {account['tokens']['output']:,} out"),
-        ("turns", str(found.turns())),
-        ("calls", str(account["calls"])),
-        ("questions", str(len(account["approvals"]))),
-        ("files changed", str(len(account["files_changed"]))),
-    ]
-
-
-def status(found: Trace) -> str:
-    """How the run stands: its status, and whether a process that is gone left it so."""
-    left = found.status in ("running", "waiting") and not found.driven
-    return f"{found.status}, left by its process" if left else found.status
 
 
 # ---- the terminal
@@ -208,27 +108,15 @@ def lines(found: Trace, columns: int) -> list[str]:
     for head, entries in listed.items():
         if entries:
             shown += ["", f"{head}:", *(f"  {entry}" for entry in entries)]
-    return [_fit(line, columns) for line in shown]
+    return [_fit(text, columns) for text in shown]
 
 
 def _branches(items: Sequence[Item], indent: str, *, root: bool = False) -> Iterator[tuple[Item, str]]:
     for index, item in enumerate(items):
         last = index == len(items) - 1
         stem, below = ("", "") if root else ("└─ ", "   ") if last else ("├─ ", "│  ")
-        yield item, indent + stem + _line(item)
+        yield item, indent + stem + line(item)
         yield from _branches(item.children, indent + below)
-
-
-def _line(item: Item) -> str:
-    if item.kind == "question":
-        return f"? {title(item)}: {decided(item)}"
-    took = "" if item.state == "not_made" else _took(item)
-    parts = [title(item), STATES[item.state], took, tokens(item), stopped(item)]
-    facts = item.facts
-    head = "  ".join(part for part in parts if part)
-    given = facts.get("arguments") or (facts.get("input") if item.kind == "worker" else "") or ""
-    gave = facts.get("error") or facts.get("result") or facts.get("output") or facts.get("text") or ""
-    return " ".join(part for part in (head, cut(given, 80), f"→ {gave}" if gave else "") if part)
 
 
 def _place(item: Item) -> str:

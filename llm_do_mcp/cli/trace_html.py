@@ -14,10 +14,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from llm_do_mcp.cli.trace import STATES, decided, duration, status, stopped, summary, title, tokens
 from llm_do_mcp.cli.trace_style import STYLE
 from llm_do_mcp.runtime.display import escape
-from llm_do_mcp.runtime.trace import Item, Trace
+from llm_do_mcp.runtime.trace import Item, Trace, merged
+from llm_do_mcp.runtime.trace_words import (
+    STATES,
+    course,
+    decided,
+    duration,
+    status,
+    stopped,
+    summary,
+    title,
+    tokens,
+    took,
+)
 
 GAP_SHARE = 0.12
 """A stretch of waiting is drawn no longer than this share of the time in which something was done."""
@@ -102,7 +113,7 @@ class _Scale:
     """From seconds to percent of the width: even where something is done, short where a person is waited for."""
 
     def __init__(self, bars: Sequence[_Bar], start: float, end: float) -> None:
-        busy = _merged([span for bar in bars for span in _busy(bar, end)])
+        busy = merged(span for bar in bars for span in _busy(bar, end))
         worked = sum(b - a for a, b in busy) or 1.0
         self.stretches: list[_Stretch] = []
         at = start
@@ -200,11 +211,11 @@ def _lane(
         label = title(bar.item) if width >= 1 + 0.8 * min(len(title(bar.item)), 10) else ""
         drawn.append(_bar(found, bar, label, f"left:{left:.3f}%;width:{width:.3f}%;--row:{row}", numbers))
     name = "the client itself" if worker is None else worker.name
-    took = "" if worker is None or worker.ended is None else f" <span>{duration(worker.ended - worker.started)}</span>"
+    lasted = "" if worker is None or worker.ended is None else f" <span>{took(worker)}</span>"
     state = "" if worker is None or not STATES[worker.state] else f" <em>{STATES[worker.state]}</em>"
     link = _h(name) if worker is None else f'<a href="#{numbers[worker.key]}">{_h(name)}</a>'
     return (
-        f'<div class="lane"><h3 style="--depth:{min(depth // 2, 6)}">{link}{state}{took}</h3>'
+        f'<div class="lane"><h3 style="--depth:{min(depth // 2, 6)}">{link}{state}{lasted}</h3>'
         f'<div class="bars" style="--rows:{max(len(rows), 1)}">{"".join(drawn)}</div></div>'
     )
 
@@ -241,7 +252,7 @@ def _busy(bar: _Bar, end: float) -> Iterator[tuple[float, float]]:
     if bar.item.kind not in ("turn", "call"):
         return
     at = bar.start
-    for start, stop in _merged(list(_waits(bar.item.children, end))):
+    for start, stop in merged(_waits(bar.item.children, end)):
         if start > at:
             yield at, min(start, bar.end)
         at = max(at, stop)
@@ -254,16 +265,6 @@ def _waits(items: Sequence[Item], end: float) -> Iterator[tuple[float, float]]:
         if item.kind == "question":
             yield item.started, end if item.ended is None else item.ended
         yield from _waits(item.children, end)
-
-
-def _merged(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    merged: list[tuple[float, float]] = []
-    for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
-        else:
-            merged.append((start, end))
-    return merged
 
 
 # ---- below it
@@ -292,13 +293,12 @@ def _lists(found: Trace, numbers: dict[str, str]) -> Iterator[str]:
 
 def _record(found: Trace, item: Item, numbers: dict[str, str]) -> Iterator[str]:
     """An item and all in it. Its anchor is inside what is folded: a browser unfolds what a link leads to."""
-    took = "" if item.ended is None or item.state == "not_made" else duration(item.ended - item.started)
-    notes = [decided(item)] if item.kind == "question" else [STATES[item.state], took, tokens(item), stopped(item)]
+    notes = [decided(item)] if item.kind == "question" else course(item)
     state = "bad" if item.state in ("failed", "in_doubt", "refused") else "quiet"
     folded = "" if item.kind in ("call", "question") and not item.children and state == "quiet" else " open"
     yield (
         f'<details class="{_look(item)}"{folded}><summary><b>{_h(title(item))}</b> '
-        f'<span class="{state}">{_h(" · ".join(note for note in notes if note))}</span>'
+        f'<span class="{state}">{_h(" · ".join(notes))}</span>'
         f"<time>{_h(duration(item.started - found.started))}</time></summary>"
         f'<div class="body"><a id="{numbers[item.key]}"></a>'
     )

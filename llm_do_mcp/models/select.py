@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from llm_do_mcp.errors import ModelError
@@ -18,7 +18,7 @@ def open_model(
     *,
     project_root: str,
     toolhost: ToolHost,
-    records: Records | None = None,
+    records: Records,
     base_url: str | None = None,
     capabilities: Mapping[str, Mapping[str, bool]] | None = None,
 ) -> Model:
@@ -28,27 +28,47 @@ def open_model(
         name: `anthropic:<model>`, `scripted:<file>` (relative to the project), or `replay:<run>`.
         project_root: The project's folder.
         toolhost: Where a script's Python runs.
-        records: Gives the records of a run that is replayed; without it nothing can be.
+        records: Gives the records of a run that is replayed.
         base_url: The manifest's `base_url`: a server that speaks the Messages API.
         capabilities: The manifest's `model_capabilities`.
 
     Raises:
         ModelError: A name of another form.
     """
-    provider, _, rest = name.partition(":")
-    if provider == "anthropic" and rest:
+    provider, rest = _parts(name)
+    if provider == "anthropic":
         from llm_do_mcp.models.anthropic import AnthropicModel
 
         return AnthropicModel(rest, base_url=base_url, capabilities=capabilities)
-    if provider == "scripted" and rest:
+    if provider == "scripted":
         from llm_do_mcp.models.scripted import ScriptedModel
 
         return ScriptedModel(rest, project_root=project_root, toolhost=toolhost)
-    if provider == "replay" and rest and records is not None:
-        from llm_do_mcp.models.replay import ReplayModel
+    from llm_do_mcp.models.replay import ReplayModel
 
-        return ReplayModel(rest, records)
-    raise ModelError(
-        f"model {name!r} cannot be opened; allowed: anthropic:<model>, such as anthropic:claude-haiku-4-5, "
-        "scripted:<file>, or replay:<run>"
-    )
+    return ReplayModel(rest, records)
+
+
+def check_names(worker: str, names: Sequence[str]) -> None:
+    """See that a worker has models, and that their names are of a known form.
+
+    Raises:
+        ModelError: It has none, or one with a name of another form.
+    """
+    if not names:
+        raise ModelError(
+            f"worker {worker} has no model; set `model` in its file or in the manifest, "
+            "LLM_DO_MODEL in the environment, or --model"
+        )
+    for name in names:
+        _parts(name)
+
+
+def _parts(name: str) -> tuple[str, str]:
+    provider, _, rest = name.partition(":")
+    if provider not in ("anthropic", "scripted", "replay") or not rest:
+        raise ModelError(
+            f"model {name!r} cannot be opened; allowed: anthropic:<model>, such as anthropic:claude-haiku-4-5, "
+            "scripted:<file>, or replay:<run>"
+        )
+    return provider, rest

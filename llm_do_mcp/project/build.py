@@ -6,7 +6,6 @@ All that is wrong with one worker is found in one go, each problem with its plac
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -75,7 +74,6 @@ class _Build:
         self.found, self.levels, self.defaults = found, levels, defaults
         self.files = found.level.files
         content = self.files.read_bytes(found.path)
-        self.hash = hashlib.sha256(content)
         self.source: WorkerSource = read_worker(decode(content, found.path), found.path)
         self.problems: list[ProjectError] = []
 
@@ -87,12 +85,10 @@ class _Build:
         own, imported = self._own_tool_modules(), self._imported_tool_modules()
         model = keys.model or manifest.model or ((self.defaults.model,) if self.defaults.model else ())
         lock_worker = self._lock_worker(toolsets.delegation)
-        instructions = self._instructions()  # before the hash is taken: a prompt file counts in it
         worker = Worker(
             id=self.found.id,
             path=self.found.path,
-            instructions=instructions,
-            file_hash=self.hash.hexdigest(),
+            instructions=self._instructions(),
             folder=self.found.folder,
             description=keys.description or "",
             model=model,
@@ -110,6 +106,7 @@ class _Build:
             imports=self._imports(),
             tool_rules=keys.tool_rules,
             approvals=(*manifest.approvals, *keys.approvals),
+            sandbox=sandbox,
             roots=() if self.problems else roots.roots(sandbox.paths, self.defaults.root, self.defaults.protected),
             network_enabled=sandbox.network_enabled is not False,
             attachment_policy=merge(manifest.attachment_policy, keys.attachment_policy, AttachmentPolicy()),
@@ -170,9 +167,7 @@ class _Build:
         if len(prompts) > 1:
             self._problem(f"more than one prompt file: {', '.join(prompts)}; keep one")
         if prompts:
-            content = self.files.read_bytes(prompts[0])
-            self.hash.update(content)
-            return Template(decode(content, prompts[0]), prompts[0])
+            return Template(decode(self.files.read_bytes(prompts[0]), prompts[0]), prompts[0])
         if keys.prompt is None:
             where = "under 'instructions'" if self.source.body is None else "below the front matter"
             self._problem(f"no instructions; write them {where} or in {stem}.md")

@@ -12,6 +12,7 @@ from llm_do_mcp.project.settings import (
     ApprovalRule,
     AttachmentPolicy,
     Limits,
+    SandboxSettings,
     ServerSideTool,
     ToolRule,
     Toolsets,
@@ -52,7 +53,8 @@ class Worker:
         lock_worker: The one worker that every delegated call goes to, or None.
         imports: Ids of the workers it imports.
         tool_rules, approvals: Its policy; the manifest's approvals come first.
-        roots: The folders it can reach.
+        sandbox: What manifest and worker say of the folders it can reach, as they name them.
+        roots: Those folders.
         network_enabled: False denies what would use the network.
         attachment_policy: Which files may be attached to a call of it.
         server_side_tools: Tools that the model's provider runs.
@@ -62,13 +64,11 @@ class Worker:
         own_tool_modules: Those of its own folder, whose functions it sees without naming them.
         imported_tool_modules: Those of `imports.tools`, whose functions it sees as well.
         locked: Whether its author wants it left as it is.
-        file_hash: SHA-256 of its file and of its prompt file where it has one.
     """
 
     id: str
     path: str
     instructions: Template
-    file_hash: str
     folder: str | None = None
     description: str = ""
     model: tuple[str, ...] = ()
@@ -86,6 +86,7 @@ class Worker:
     imports: tuple[str, ...] = ()
     tool_rules: Mapping[str, ToolRule] = field(default_factory=dict)
     approvals: tuple[ApprovalRule, ...] = ()
+    sandbox: SandboxSettings = field(default_factory=SandboxSettings)
     roots: tuple[Root, ...] = ()
     network_enabled: bool = True
     attachment_policy: AttachmentPolicy = field(default_factory=AttachmentPolicy)

@@ -36,6 +36,8 @@ class Project:
 
     Args:
         root: Its folder, absolute and without links.
+        given: What was named to load it: that folder, or a worker's file, absolute.
+        alone: That file was taken by itself, without the project around it.
         name: The manifest's name, else the folder's.
         manifest: The manifest; all defaults where there is none.
         manifest_path: The manifest's file, relative to the project, or None.
@@ -44,6 +46,8 @@ class Project:
     """
 
     root: str
+    given: str
+    alone: bool
     name: str
     manifest: Manifest
     manifest_path: str | None
@@ -141,7 +145,7 @@ def load_project(
     anything = file is not None or document is not None
     if not anything and not any(map(files.kind, (MAIN_FILE, manifest.workers.root))):
         raise ProjectError(f"no project in {quoted(shown)}: no {MAIN_FILE}, no {MANIFEST_NAMES[0]} and no workers/")
-    return _assemble(root, file, files, document, manifest, default_model)
+    return _assemble(root, file, files, document, manifest, default_model, alone=no_project)
 
 
 def _root_of(file: str) -> str:
@@ -167,7 +171,14 @@ def _manifest_document(files: ProjectFiles) -> Document | None:
 
 
 def _assemble(
-    root: str, file: str | None, files: ProjectFiles, document: Document | None, manifest: Manifest, model: str | None
+    root: str,
+    file: str | None,
+    files: ProjectFiles,
+    document: Document | None,
+    manifest: Manifest,
+    model: str | None,
+    *,
+    alone: bool,
 ) -> Project:
     inside = file is None or file == MAIN_FILE or file.startswith(f"{manifest.workers.root}/")
     level = Level(files, manifest.workers, single=None if inside else file)
@@ -185,6 +196,8 @@ def _assemble(
     )
     return Project(
         root=root,
+        given=root if file is None else os.path.join(root, file),
+        alone=alone,
         name=name,
         manifest=manifest,
         manifest_path=document.path if document else None,

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import anyio.to_thread
@@ -46,12 +46,19 @@ main(json.loads(sys.argv[2]))
 
 @dataclass(frozen=True)
 class Rendered:
-    """A worker's texts for one call."""
+    """A worker's texts for one call.
+
+    Args:
+        instructions, prompt, fragments, system_fragments: The texts.
+        included: Every file that the templates could have included, whatever the input: its path with a hash of what
+            it holds, or a name that leads to none with "".
+    """
 
     instructions: str
     prompt: str | None
     fragments: tuple[str, ...]
     system_fragments: tuple[str, ...]
+    included: Mapping[str, str] = field(default_factory=dict)
 
 
 class Renderer:
@@ -92,16 +99,18 @@ class Renderer:
         prompts = () if worker.prompt is None else (worker.prompt,)
         templates = (worker.instructions, *prompts, *worker.fragments, *worker.system_fragments)
         texts = [given.text for given in templates]
+        included: Mapping[str, str] = {}
         jinja = [index for index, text in enumerate(texts) if template.has_jinja(text)]
         if jinja:
             request = self._request(project, worker, [templates[index] for index in jinja], variables)
-            replies = await anyio.to_thread.run_sync(self._ask, worker.path, request, abandon_on_cancel=True)
-            for index, text in zip(jinja, replies, strict=True):
+            reply = await anyio.to_thread.run_sync(self._ask, worker.path, request, abandon_on_cancel=True)
+            for index, text in zip(jinja, reply["texts"], strict=True):
                 texts[index] = text
+            included = reply["included"]
         instructions, rest = texts[0], texts[1:]
         prompt = rest.pop(0) if prompts else None
         count = len(worker.fragments)
-        return Rendered(instructions, prompt, tuple(rest[:count]), tuple(rest[count:]))
+        return Rendered(instructions, prompt, tuple(rest[:count]), tuple(rest[count:]), included)
 
     def close(self) -> None:
         """End all children; what is being rendered fails."""
@@ -128,7 +137,7 @@ class Renderer:
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInput(f"worker {worker.id}: the input cannot be carried as JSON ({error})") from error
 
-    def _ask(self, path: str, request: bytes) -> list[str]:
+    def _ask(self, path: str, request: bytes) -> frames.Frame:
         """Render in a child. Blocks, at most for the limit and a child's start."""
         child = self._take()
         reply = None
@@ -146,8 +155,7 @@ class Renderer:
             raise TemplateFailed(f"the template {message}", path=path)
         if "error" in reply:
             raise TemplateFailed(**reply["error"])
-        texts: list[str] = reply["texts"]
-        return texts
+        return reply
 
     def _take(self) -> _Child:
         with self._lock:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import hashlib
 import os
 import signal
 import sys
@@ -62,7 +63,8 @@ def _limit_memory(size: int) -> None:
 def _answer(request: Mapping[str, Any]) -> dict[str, Any]:
     rendering = _Rendering(request)
     try:
-        return {"texts": [rendering.text(index) for index in range(len(request["templates"]))]}
+        texts = [rendering.text(index) for index in range(len(request["templates"]))]
+        return {"texts": texts, "included": rendering.included()}
     except Exception as error:
         return {"error": rendering.explain(error)}
 
@@ -96,7 +98,7 @@ class _Rendering:
         given = self._templates[index]
         name = f"<template {index}>"
         self._places[name] = (given["path"], given["line"] - 1)
-        self._folders.note_constants(self._environment.parse(given["text"], name, name))
+        self._folders.note(self._environment.parse(given["text"], name, name))
         code = self._environment.compile(given["text"], name, name)
         template = self._environment.template_class.from_code(
             self._environment, code, self._environment.make_globals(None)
@@ -108,6 +110,26 @@ class _Rendering:
                 raise _TooLong(f"gives more than {self._max_characters:,} characters, the most that is allowed")
             pieces.append(piece)
         return "".join(pieces)
+
+    def included(self) -> dict[str, str]:
+        """Every file that the templates could include, or those that they include, whatever the input: path and hash.
+
+        A name that leads to no file is there as well: it may lead to one tomorrow.
+        """
+        found: dict[str, str] = {}
+        seen: set[str] = set()
+        while names := self._folders.names() - seen:
+            seen |= names
+            for name in names:
+                try:
+                    text, path = self._folders.find(name)
+                except (TemplateNotFound, SecurityError, SandboxError):
+                    found[name] = ""
+                    continue
+                found[path] = hashlib.sha256(text.encode()).hexdigest()
+                with contextlib.suppress(TemplateSyntaxError, RecursionError):  # a text that is inserted as it is
+                    self._folders.note(self._environment.parse(text))
+        return found
 
     def explain(self, error: Exception) -> dict[str, Any]:
         """What went wrong, in one line, with the file and line of the template."""
@@ -177,16 +199,27 @@ class _Folders:
     def __init__(self, root: str, folders: list[tuple[str, bool]]) -> None:
         self._folders = folders
         self._constants: set[str] = set()
+        self._computes = False
         self._root = root
 
-    def note_constants(self, tree: nodes.Template) -> None:
-        """Remember the names that a template spells out."""
-        self._constants.update(name for name in meta.find_referenced_templates(tree) if name is not None)
-        for call in tree.find_all(nodes.Call):
-            if isinstance(call.node, nodes.Name) and call.node.name == "file" and call.args:
-                argument = call.args[0]
-                if isinstance(argument, nodes.Const) and isinstance(argument.value, str):
-                    self._constants.add(argument.value)
+    def note(self, tree: nodes.Template) -> None:
+        """Remember the names that a template spells out, and whether it may compute others."""
+        referenced = set(meta.find_referenced_templates(tree))
+        spelled = [name for call in tree.find_all(nodes.Call) if (name := _file_named(call)) is not None]
+        self._constants.update(spelled, (name for name in referenced if name is not None))
+        # `file` anywhere else than before a name that is spelled out could be given any name.
+        uses = sum(node.name == "file" for node in tree.find_all(nodes.Name))
+        self._computes |= None in referenced or uses > len(spelled)
+
+    def names(self) -> set[str]:
+        """All names that templates could look up: those spelled out, and where some are computed whatever they find."""
+        names = set(self._constants)
+        for folder, for_computed in self._folders if self._computes else ():
+            if for_computed:
+                with contextlib.suppress(SandboxError):
+                    below = Directory.open(self._root).open_directory(folder).walk()
+                    names.update("/".join(found.parts) for found in below if found.kind in ("file", "link"))
+        return names
 
     def text(self, name: str) -> str:
         """The text of a file, as `file("name")` inserts it."""
@@ -218,6 +251,15 @@ class _Folders:
         raise TemplateNotFound(name, f"there is no {name!r}{kind} in {where}")
 
 
+def _file_named(call: nodes.Call) -> str | None:
+    """The name in `file("name")`, where it is spelled out."""
+    if isinstance(call.node, nodes.Name) and call.node.name == "file" and call.args:
+        argument = call.args[0]
+        if isinstance(argument, nodes.Const) and isinstance(argument.value, str):
+            return argument.value
+    return None
+
+
 def _complaint(name: object) -> str | None:
     """What is wrong with a name, whatever lies there."""
     if not isinstance(name, str) or not name.isprintable() or not name:
@@ -239,5 +281,5 @@ class _Loader(BaseLoader):
     def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
         text, path = self._folders.find(template)
         self._places[path] = (path, 0)
-        self._folders.note_constants(environment.parse(text, template, path))
+        self._folders.note(environment.parse(text, template, path))
         return text, path, lambda: True

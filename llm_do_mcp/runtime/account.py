@@ -21,8 +21,9 @@ def account(run: str, status: str, events: Sequence[Event]) -> dict[str, Any]:
         `{id, status, models, tokens, cost, calls, approvals, files_changed}`: `models` are the names that replied
         (`scripted:…` and `replay:…` are no models, and `note` says so where there was no other), `tokens` is
         `{input, output}`, `cost` is None where a price is unknown, `calls` counts functions called, `approvals` are
-        `{function, target, decision, by, note}`, `files_changed` are `alias/path`. A run that has ended has `in_doubt`
-        where something with an effect was begun and never ended: `{function, target}` of what may have happened.
+        `{function, target, decision, by, note}`, without questions that were taken back, `files_changed` are
+        `alias/path`. A run that has ended has `in_doubt` where something with an effect was begun and never ended:
+        `{function, target}` of what may have happened.
     """
     models: dict[str, None] = {}
     tokens = {"input": 0, "output": 0}
@@ -38,11 +39,13 @@ def account(run: str, status: str, events: Sequence[Event]) -> dict[str, Any]:
                 tokens["input"] += event.data["usage"]["input_tokens"]
                 tokens["output"] += event.data["usage"]["output_tokens"]
         elif event.kind == "ask":
-            approvals.append(approval := _approval(event.data))
+            approval = _approval(event.data)
+            if event.state != "withdrawn":
+                approvals.append(approval)
             targets[event.key.rpartition(".")[0]] = approval["target"]
             if approval["function"] == WRITE and approval["decision"] == "done":
                 files[approval["target"]] = None  # in doubt, and a person said that it was written
-        elif event.kind != "definition":
+        elif is_call(event):
             calls += 1
             if is_intent(event):
                 begun[event.key] = event.kind
@@ -66,9 +69,21 @@ def account(run: str, status: str, events: Sequence[Event]) -> dict[str, Any]:
     return found
 
 
+def is_call(event: Event) -> bool:
+    """Whether a record is the call of a function that was made, and no definition, question or model's turn."""
+    return event.kind not in ("definition", "ask", "model") and event.state != "withdrawn"
+
+
 def is_intent(event: Event) -> bool:
     """Whether a record is a step that must not run twice, begun and not ended: only such a one numbers its attempts."""
     return event.state == "started" and event.data is not None
+
+
+def under_way(events: Sequence[Event]) -> str:
+    """What has begun and not ended, without that in which something else is under way: where a run stands."""
+    begun = [event for event in events if event.state == "started"]
+    inmost = [event for event in begun if not any(other.key.startswith(f"{event.key}/") for other in begun)]
+    return ", ".join("a turn of the model" if event.kind == "model" else event.kind for event in inmost[:NAMED])
 
 
 def left_behind(events: Sequence[Event]) -> str:
@@ -99,8 +114,12 @@ def _approval(data: dict[str, Any]) -> dict[str, str]:
 
 def _by_whom(approvals: Sequence[dict[str, str]]) -> str:
     """Who answered how: `2 once by terminal, 1 deny by client, 1 open`."""
-    found = Counter(" by ".join(filter(None, (one["decision"], one["by"]))) for one in approvals)
+    found = Counter(" by ".join(filter(None, (one["decision"].replace("_", " "), one["by"]))) for one in approvals)
     return ", ".join(f"{count} {said}" for said, count in found.items())
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def line(account: dict[str, Any]) -> str:
@@ -109,9 +128,9 @@ def line(account: dict[str, Any]) -> str:
     if account["models"]:
         names = ", ".join(account["models"])
         parts.append(f"{account['note']} ({names})" if account.get("note") else names)
-    parts.append(f"{account['calls']} calls")
+    parts.append(_many(account["calls"], "call"))
     if account["approvals"]:
-        parts.append(f"{len(account['approvals'])} approvals ({_by_whom(account['approvals'])})")
+        parts.append(f"{_many(len(account['approvals']), 'approval')} ({_by_whom(account['approvals'])})")
     if account["files_changed"]:
-        parts.append(f"{len(account['files_changed'])} files changed")
+        parts.append(f"{_many(len(account['files_changed']), 'file')} changed")
     return " · ".join(parts)

@@ -1,4 +1,4 @@
-"""`LLM_DO_DEBUG=1`: what a model is sent and answers, on standard error, for whoever writes workers.
+"""`LLM_DO_DEBUG=1`: what a model is sent and answers, and where a tool raised, on standard error, for its authors.
 
 Redacted like everything that a person is shown, escaped, and cut. Standard error is never part of a result.
 """
@@ -33,6 +33,12 @@ def show_request(redact: Redactor, definition: Definition, request: Request) -> 
 def show_reply(redact: Redactor, request: Request, reply: Mapping[str, Any]) -> None:
     """What came back: text, tool calls, tokens."""
     _say(redact, request, _reply_lines(reply))
+
+
+def show_traceback(redact: Redactor, tool: str, traceback: str) -> None:
+    """Where a tool of the project raised; "" is nothing to show."""
+    for line in redact.text(traceback).splitlines():
+        print(f"debug {tool}: {escape(line)}", file=sys.stderr, flush=True)
 
 
 def _request_lines(definition: Definition, request: Request) -> Iterator[tuple[str, Any]]:

@@ -51,7 +51,10 @@ class Definition:
         hidden: Names, as its model would see them, of functions that it is not told of: they could only be refused.
         rules: The policy, strongest source first; `policy.decide` says how they combine.
         limits: Of this run and all below it.
-        code: Hash of the worker's file.
+        code: Hash of what the worker amounts to; see `project/identity.py`.
+        unattended: Nobody can be asked in it or below: what would ask is refused.
+        began: Seconds of work that the whole tree had had when this run began: its own limit of time counts from there,
+            also after a resume.
     """
 
     kind: Literal["worker", "call"]
@@ -69,6 +72,8 @@ class Definition:
     rules: tuple[Rule, ...] = ()
     limits: Limits = field(default_factory=Limits)
     code: str = ""
+    unattended: bool = False
+    began: float = 0.0
 
     @property
     def only_reads(self) -> bool:

@@ -17,22 +17,28 @@ import traceback
 from collections.abc import Awaitable, Callable, Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llm_do_mcp.errors import FunctionFailed, LeaseLost, LlmDoError, RunError
 from llm_do_mcp.runtime.account import account, left_behind
 from llm_do_mcp.runtime.definition import Definition
-from llm_do_mcp.runtime.display import cut, escape
 from llm_do_mcp.runtime.function import JSON
+from llm_do_mcp.runtime.hint import Hint, plain
 from llm_do_mcp.runtime.lease import Lease
 from llm_do_mcp.runtime.question import Answer, Question
 from llm_do_mcp.runtime.redact import NOTHING, Redactor
 from llm_do_mcp.runtime.run import Run, record_definition, recorded_definition
+from llm_do_mcp.runtime.state import RECORD, make_private
 from llm_do_mcp.runtime.store import OPEN, Event, RunRow, Status, Store
 from llm_do_mcp.runtime.tree import Tree, question_of
 
+if TYPE_CHECKING:
+    from llm_do_mcp.runtime.trace import Trace  # in use, when a run is first looked at
+
 ANSWERS_EVERY_S = 0.25
 """How often answers that other processes gave are looked for, while questions are open."""
+NOTED_EVERY_S = 1.0
+"""After how much work it is recorded how much there was, where nothing else is: what a kill can take back of it."""
 ENDS_WITHIN_S = 0.6
 """How long runs may take to end by themselves with this process, and again when what they wait for was ended."""
 GATHER_S = 2.0
@@ -103,10 +109,11 @@ class Engine:
         folder: The state folder; made at the first run.
         body: What drives a run, given its place and definition.
         redact: What keeps secrets out of progress, questions, errors and accounts.
+        hint: Makes the command lines that people are told to type.
     """
 
-    def __init__(self, folder: Path, body: Body, redact: Redactor = NOTHING) -> None:
-        self.folder, self.body, self.redact = folder, body, redact
+    def __init__(self, folder: Path, body: Body, redact: Redactor = NOTHING, hint: Hint = plain) -> None:
+        self.folder, self.body, self.redact, self.hint = folder, body, redact, hint
         self._store: Store | None = None
         self._lease: Lease | None = None
         self._trees: dict[str, Tree] = {}
@@ -119,10 +126,8 @@ class Engine:
     def store(self) -> Store:
         """The runs' store, opened when first used."""
         if self._store is None:
-            from llm_do_mcp.runtime.state import make_private
-
             make_private(self.folder)
-            self._store = Store(self.folder / "runs.sqlite3")
+            self._store = Store(self.folder / RECORD)
         return self._store
 
     @property
@@ -168,8 +173,7 @@ class Engine:
         """
         if run in self._trees:
             return
-        row = await self.store.claim(run, self.lease.name, self.lease.alive)
-        self._begin(Tree(self.store, row, await self.store.events(run), redact=self.redact))
+        self._begin(await self._claim(run))
 
     async def advance(
         self,
@@ -196,7 +200,7 @@ class Engine:
             tree = self._trees.get(run)
             if tree is None:
                 return await self.outcome(run)
-            new = tuple(waiting.question for key, waiting in tree.questions.items() if key not in seen)
+            new = tuple(question for key, question in tree.shown.items() if key not in seen)
             now = time.monotonic()
             if new:
                 first = now if first is None else first
@@ -214,9 +218,14 @@ class Engine:
     async def answer(self, run: str, key: str, answer: Answer) -> bool:
         """Give an answer to a question of a run, whichever process drives it; the first one wins.
 
+        What became of a call that was cut short is for a person to say: without a decision that question stays open.
+
         Returns:
             Whether this answer was the first.
         """
+        asked = await self.asked(run, key)
+        if asked is not None and asked.kind == "in_doubt" and answer.decision not in asked.decisions:
+            return False
         tree = self._trees.get(run)
         if tree is not None:
             return await tree.answer(key, answer)
@@ -244,25 +253,21 @@ class Engine:
             if (tree := self._trees.get(row.id)) is None or event.key in tree.questions
         ]
 
-    async def steps(self, run: str) -> list[str]:
-        """What a run has done so far, a line each, for a person who decides about the next step."""
+    async def trace(self, run: str) -> Trace | None:
+        """What has happened in a run of the project; None where there is none."""
         from llm_do_mcp.runtime.trace import trace
 
         row = await self.store.get(run)
         if row is None:
-            return []
-        found = trace(row, await self.store.events(run), driven=True, now=time.time(), redact=self.redact)
-        return [
-            f"{'· ' * (depth // 2 - 1)}{item.name} {cut(escape(str(item.facts.get('arguments') or '')), 80)}".rstrip()
-            + f": {item.state.replace('_', ' ')}"
-            for depth, item in found.walk()
-            if depth > 0 and item.kind in ("worker", "call")
-        ]
+            return None
+        driven = self.lease.alive(row.owner)
+        redact = await self._redact(run)
+        return trace(row, await self.store.events(run), driven=driven, now=time.time(), redact=redact)
 
     def questions(self, run: str) -> tuple[Question, ...]:
         """The open questions of a run that this process drives."""
         tree = self._trees.get(run)
-        return () if tree is None else tuple(waiting.question for waiting in tree.questions.values())
+        return () if tree is None else tuple(tree.shown.values())
 
     def drives(self, run: str) -> bool:
         """Whether this process drives the run; one that has ended it does not."""
@@ -273,15 +278,26 @@ class Engine:
         if (tree := self._trees.get(run)) is not None:
             tree.changed()
 
-    async def settled(self, run: str, key: str) -> None:
-        """Wait until a question is open no longer: it was answered, or its run has ended."""
-        while self.question(run, key) is not None:
-            await self._trees[run].change()
+    async def settled(self, run: str, key: str) -> Answer | None:
+        """Wait until a question of any run is open no longer.
+
+        Returns:
+            Its answer, or None where its run has ended without one.
+        """
+        tree = self._trees.get(run)
+        if tree is not None:
+            while self.question(run, key) is not None:
+                await tree.change()
+            event = tree.events.get(key)
+        else:
+            while (event := await self.store.event(run, key)) is not None and event.state == "asked":
+                await asyncio.sleep(ANSWERS_EVERY_S)
+        return Answer(**event.data["answer"]) if event is not None and event.data.get("answer") else None
 
     def so_far(self, run: str) -> dict[str, Any]:
         """The account of a run that this process drives, as it stands."""
         tree = self._trees[run]
-        return self._account(tree.row, list(tree.events.values()))
+        return _account(tree.row, list(tree.events.values()), tree.redact)
 
     async def definition(self, run: str) -> Definition | None:
         """What a run is; None where that is not recorded yet."""
@@ -297,9 +313,7 @@ class Engine:
         """
         task = self._tasks.get(run)
         if task is None:
-            row = await self.store.claim(run, self.lease.name, self.lease.alive)
-            left = Tree(self.store, row, await self.store.events(run), redact=self.redact)
-            await self._end(left, "cancelled", None, f"run {run} was {reason}")
+            await self._end(await self._claim(run), "cancelled", None, f"run {run} was {reason}")
             return
         self._reasons[run] = reason
         tree = self._trees[run]
@@ -320,9 +334,10 @@ class Engine:
         if row is None:
             raise RunError(f"there is no run {run}")
         if row.status in OPEN:
-            where = "it is driven by another process" if self.lease.alive(row.owner) else "its process is gone"
-            raise RunError(f"run {run} has not ended and {where}; `llm-do runs resume {run}` drives a run that is left")
-        return self._done(row, await self.store.events(run))
+            left = f"its process is gone; to go on with it in a terminal: {self.hint('runs', 'resume', run)}"
+            where = "it is driven by another process; wait for it there" if self.lease.alive(row.owner) else left
+            raise RunError(f"run {run} has not ended and {where}")
+        return _done(row, await self.store.events(run), await self._redact(run))
 
     @contextlib.contextmanager
     def listening(self, run: str, listener: Callable[[str], None]) -> Iterator[None]:
@@ -355,10 +370,14 @@ class Engine:
 
     # ---- driving
 
-    async def _watch_answers(self) -> None:
-        """Take up what other processes answer; they write it into the store."""
+    async def _attend(self) -> None:
+        """Take up what other processes answer (they write it into the store), and note how much work there was."""
         while self._trees:
             await asyncio.sleep(ANSWERS_EVERY_S)
+            for worked in tuple(self._trees.values()):
+                if worked.row.status in OPEN and worked.driven - worked.row.driven >= NOTED_EVERY_S:
+                    with contextlib.suppress(RunError):  # the run meets that too, with its next record
+                        await worked.commit(synced=False)
             asked = [(run, key) for run, tree in self._trees.items() for key in tree.questions]
             for run, event in await self.store.answered(asked) if asked else ():
                 if (tree := self._trees.get(run)) is not None and event.key in tree.questions:
@@ -367,7 +386,7 @@ class Engine:
     def _begin(self, tree: Tree, definition: Definition | None = None) -> None:
         run = tree.row.id
         if self._watch is None or self._watch.done():
-            self._watch = asyncio.create_task(self._watch_answers(), name="answers of other processes")
+            self._watch = asyncio.create_task(self._attend(), name="runs that are driven")
         self._trees[run] = tree
         self._tasks[run] = asyncio.create_task(self._drive(tree, definition), name=f"run {run}")
 
@@ -397,21 +416,22 @@ class Engine:
                 raise
             status, error = "cancelled", f"run {run} was {self._reasons.pop(run)}"
         except Exception as fault:
-            _log.error("run %s met a fault of ours\n%s", run, self.redact.text(traceback.format_exc()))
+            _log.error("run %s met a fault of ours\n%s", run, tree.redact.text(traceback.format_exc()))
             status, error = "failed", f"internal error: {type(fault).__name__}: {fault}"
         finally:
             if tree.row.id in self._trees:
                 await self._end(tree, status, output, error, synced=synced)
 
     async def _end(self, tree: Tree, status: Status, output: JSON, error: str, *, synced: bool = True) -> None:
+        tree.withdraw()
         if status == "cancelled":
             error += left_behind(tuple(tree.events.values()))
         try:
-            await tree.commit(status, {"output": output, "error": self.redact.text(error)}, synced=synced)
+            await tree.commit(status, {"output": output, "error": tree.redact.text(error)}, synced=synced)
         except Exception as failed:
             tree.row = dataclasses.replace(tree.row, status="failed", outcome={"output": None, "error": str(failed)})
         finally:  # also where a cancellation comes while the end is being written
-            self._forget(tree, self._done(tree.row, list(tree.events.values())))
+            self._forget(tree, _done(tree.row, list(tree.events.values()), tree.redact))
 
     def _forget(self, tree: Tree, done: Done | None) -> None:
         run = tree.row.id
@@ -424,10 +444,21 @@ class Engine:
                 self._ended.pop(next(iter(self._ended)))
         tree.changed()
 
-    def _done(self, row: RunRow, events: list[Event]) -> Done:
-        outcome = row.outcome or {"output": None, "error": ""}
-        return Done(row.id, row.status, outcome["output"], outcome["error"], self._account(row, events))
+    async def _claim(self, run: str) -> Tree:
+        """Become the process that drives a run, and read what is recorded of it."""
+        row = await self.store.claim(run, self.lease.name, self.lease.alive)
+        return Tree(self.store, row, await self.store.events(run), redact=await self._redact(run))
 
-    def _account(self, row: RunRow, events: list[Event]) -> dict[str, Any]:
-        found: dict[str, Any] = self.redact.data(account(row.id, row.status, events))
-        return found
+    async def _redact(self, run: str) -> Redactor:
+        """What keeps secrets out of what is shown of a run, also those of the processes that drove it before."""
+        return self.redact.knowing(await self.store.secrets(run))
+
+
+def _done(row: RunRow, events: list[Event], redact: Redactor) -> Done:
+    outcome = row.outcome or {"output": None, "error": ""}
+    return Done(row.id, row.status, outcome["output"], outcome["error"], _account(row, events, redact))
+
+
+def _account(row: RunRow, events: list[Event], redact: Redactor) -> dict[str, Any]:
+    found: dict[str, Any] = redact.data(account(row.id, row.status, events))
+    return found

@@ -33,7 +33,7 @@ class Declaration:
         input_schema: JSON Schema of the input; always an object.
         output_schema: JSON Schema of the output, or None where the output is text.
         risk: What a call may do at worst.
-        idempotent: A call that was cut short may simply be made again.
+        idempotent: Made twice, a call does what it does when it is made once.
         nested: The call is a run of its own (a sub-worker): it keeps its own records and is no single step.
         toolset: Which toolset binds it again.
         options: What that toolset needs to bind it, as JSON.
@@ -67,12 +67,15 @@ class Preview:
         target: What it would be done to (`alias/path`), or "" where there is no such thing.
         detail: What helps to decide, such as a unified diff; may be long.
         scope: What "for the rest of this run" covers besides the function: an alias, a command.
+        basis: What this was made against, such as the digest of a file's present bytes, or "": the call is only made
+            while that is so, see `Outdated`. Made twice, such a call does what it does when it is made once.
     """
 
     action: str
     target: str = ""
     detail: str = ""
     scope: str = ""
+    basis: str = ""
 
 
 async def _plain_preview(call: Call) -> Preview:
@@ -90,7 +93,7 @@ class Function:
         now: Tells what the function is at this moment, for code that may have been edited since it was declared; raises
             an `LlmDoError` where it is no longer there.
         subject: Tells what a call with an input is done to, for policy, where the input alone does not say it in its
-            one spelling.
+            one spelling; raises `InvalidInput` where it could mean nothing.
     """
 
     declaration: Declaration

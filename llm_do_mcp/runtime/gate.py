@@ -13,22 +13,37 @@ import dataclasses
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from llm_do_mcp.errors import CallError, FunctionFailed, InvalidInput, InvalidOutput, LlmDoError, Refused, RunError
+from llm_do_mcp.errors import (
+    CallError,
+    FunctionFailed,
+    InvalidInput,
+    InvalidOutput,
+    LlmDoError,
+    Outdated,
+    Refused,
+    RunError,
+    ToolHostDied,
+)
 from llm_do_mcp.runtime import telemetry
+from llm_do_mcp.runtime.account import is_call
 from llm_do_mcp.runtime.display import arguments, cut, escape
 from llm_do_mcp.runtime.function import JSON, Declaration, Function, Preview
 from llm_do_mcp.runtime.lock import exact
-from llm_do_mcp.runtime.policy import Caller, decide
-from llm_do_mcp.runtime.question import Kind, Question, refusal, unanswered
+from llm_do_mcp.runtime.policy import Caller, decide, subject_of
+from llm_do_mcp.runtime.question import Answer, Kind, Question, refusal, unanswered
 from llm_do_mcp.runtime.redact import Redactor
 from llm_do_mcp.runtime.run import AskFor, Run, digest_of
 from llm_do_mcp.runtime.schema import problem
-from llm_do_mcp.runtime.tree import Leave
+from llm_do_mcp.runtime.store import Event
+from llm_do_mcp.runtime.tree import Leave, Ticket, question_of
 
+TARGET_CHARS = 200
 DETAIL_CHARS = 4000
 """How much of a diff a question shows."""
+OUTDATED = "It has changed since this call was approved. This is what the call would do now:"
 ARGUMENT_CHARS = 600
 """How much of the arguments a question shows; a quarter of it beside a diff that says the same better."""
 
@@ -90,9 +105,12 @@ class Call:
         input: With what.
         functions: What the same caller may call besides: a tool's own calls go through these.
         caller: Who calls.
+        ticket: Its place in the order of questions.
         leave: Gives back the place of the step that executes this call.
+        asked: Key of the question that let it be made, or "".
         now: What the function has become since it was declared, where its code was edited.
         changed: In what way, in a line for a person; "" where it was not.
+        cut_short: By what, where this process saw it.
     """
 
     run: Run
@@ -101,15 +119,23 @@ class Call:
     input: JSON
     functions: Functions
     caller: Caller
+    ticket: Ticket
     leave: Leave = lambda: None
+    asked: str = ""
     now: Declaration | None = None
     changed: str = ""
+    cut_short: str = ""
     _inner: dict[str, int] = field(default_factory=dict)
 
     @property
     def code(self) -> str:
         """Hash of the code that may be executed: what was declared, or what a person is asked about instead."""
         return (self.now or self.function.declaration).code
+
+    @property
+    def basis(self) -> str:
+        """What it may be made against: as it was shown to whoever approved it; "" for whatever. See `Preview`."""
+        return question_of(self.run.tree.events[self.asked]).basis if self.asked else ""
 
     @property
     def once(self) -> bool:
@@ -166,30 +192,40 @@ async def call(run: Run, key: str, function: Function, value: JSON, functions: F
         RunError: The run cannot go on: a limit, or an in-doubt step that a person stopped at.
     """
     declaration = function.declaration
-    event = run.tree.events.get(run.path + key)
-    recorded = event is not None
-    if not recorded:
+    recorded = run.tree.recorded(run.path + key)
+    if recorded is None:
         run.meter.check("max_tool_calls", "max_tokens")
     run.meter.charge(tool_calls=1)
     if (wrong := problem(declaration.input_schema, value)) is not None:
         raise InvalidInput(f"{declaration.shown}: {wrong}")
-    this = Call(run, key, function, value, functions, caller)
-    if run.tree.resumed and function.now is not None and (event is None or event.ended is None):
+    with run.tree.ticket() as ticket:
+        return await _make(Call(run, key, function, value, functions, caller, ticket), recorded)
+
+
+async def _make(this: Call, recorded: Event | None) -> JSON:
+    run, function, declaration = this.run, this.function, this.function.declaration
+    unfinished = recorded is not None and recorded.ended is None
+    if run.tree.resumed and function.now is not None and (recorded is None or unfinished):
         await _compare(this, function.now)
-    if not recorded:
+    if recorded is None:
         if this.changed and this.now is None:  # what could only fail is not put to a person
             raise FunctionFailed(f"{declaration.shown} was not run. {this.changed}")
         await _permit(this)
-    who = " > ".join(run.chain) if run.definition.kind == "worker" else caller
-    run.tree.tell(f"{who}: {declaration.shown} {_summary(value, run.tree.redact)}".rstrip())
+    if not (unfinished and this.once):  # what is in doubt asks first
+        this.ticket.through()
+    who = " > ".join(run.chain) if run.definition.kind == "worker" else this.caller
+    run.tree.tell(f"{who}: {declaration.shown} {_summary(this.input, run.tree.redact)}".rstrip())
     if declaration.nested:
         return await function.execute(this)
 
     async def perform(leave: Leave) -> JSON:
         this.leave = leave
         try:
-            with telemetry.execute_tool(declaration.name, run.tree.row.id, run.path + key):
+            with telemetry.execute_tool(declaration.name, run.tree.row.id, run.path + this.key):
                 output = await function.execute(this)
+        except ToolHostDied as error:
+            this.cut_short = str(error)
+            raise
         except (CallError, RunError):
             raise
         except LlmDoError as error:
@@ -200,10 +236,14 @@ async def call(run: Run, key: str, function: Function, value: JSON, functions: F
                 raise InvalidOutput(f"{declaration.shown} gave a result that does not fit its schema: {wrong}")
         return output
 
-    once = this.once
-    return await run.step(
-        key, declaration.name, value, perform, once=once, in_doubt=lambda: _in_doubt(this), durable=once
-    )
+    once, doubt = this.once, partial(_in_doubt, this)
+    while True:
+        try:
+            return await run.step(
+                this.key, declaration.name, this.input, perform, once=once, in_doubt=doubt, durable=once
+            )
+        except Outdated:
+            await _permit(this)
 
 
 async def _compare(this: Call, look: Callable[[], Awaitable[Declaration]]) -> None:
@@ -227,18 +267,21 @@ async def _compare(this: Call, look: Callable[[], Awaitable[Declaration]]) -> No
 
 async def _permit(this: Call) -> None:
     run, declaration = this.run, this.function.declaration
-    to = None if this.function.subject is None else this.function.subject(this.input)
-    decision, source = decide(run.definition.rules, declaration, this.input, this.caller, to=to)
+    subject = None if this.function.subject is None else this.function.subject(this.input)
+    decision, source = decide(run.definition.rules, declaration, this.input, this.caller, subject=subject)
+    digest = digest_of(declaration.name, this.input)
     if decision == "deny":
+        _deny(this, subject or subject_of(declaration, this.input), digest, source or "policy")
         raise Refused(f"{declaration.shown} was not run: refused by {source or 'policy'}")
+    this.asked = ""
     edited = this.now is not None and this.once
     if decision == "allow" and not edited:
         return
-    # What was approved for other code was not approved for this.
-    ask_key = this.key + ".ok" + (this.code[:12] if edited else "")
+    # What was approved for other code was not approved for this, nor what was shown against another state of things.
+    outdated = run.tree.attempts(run.path + this.key)
+    ask_key = this.key + ".ok" + (this.code[:12] if edited else "") + (f"_{outdated}" if outdated else "")
     if edited:
         run.tree.withdraw(run.path + this.key + ".ok", run.path + ask_key)
-    digest = digest_of(declaration.name, this.input)
 
     async def question() -> AskFor:
         try:
@@ -247,30 +290,44 @@ async def _permit(this: Call) -> None:
             raise
         except LlmDoError as error:  # what could only fail is not put to a person
             raise FunctionFailed(str(error)) from error
-        if edited:
-            shown = dataclasses.replace(shown, detail="\n".join(filter(None, (this.changed, shown.detail))))
+        first = (this.changed if edited else "", OUTDATED if outdated else "", shown.detail)
+        shown = dataclasses.replace(shown, detail="\n".join(filter(None, first)))
+        await this.ticket.called()
         return lambda key: _question(this, key, "approval", shown, digest)
 
     answer = await run.ask(ask_key, digest, question)
+    this.asked = run.path + ask_key
     if not answer.approves:
-        put = run.tree.events[run.path + ask_key].data["question"]
-        raise Refused(refusal(declaration.name, put["target"], answer))
+        raise Refused(refusal(declaration.name, question_of(run.tree.events[this.asked]).target, answer))
+
+
+def _deny(this: Call, subject: str, digest: str, source: str) -> None:
+    """Record that the policy has refused a call, as the question that nobody had to be asked."""
+    shown = Preview(f"call {this.function.declaration.shown}", cut(subject, TARGET_CHARS))
+    this.run.settle(
+        this.key + ".ok",
+        digest,
+        lambda key: _question(this, key, "approval", shown, digest),
+        Answer(silence="policy", by=source),
+    )
 
 
 async def _in_doubt(this: Call) -> AskFor:
     preview = await this.function.preview(this)
     run = this.run
-    prefix = f"{run.path}{this.key}/"
-    finished = [
-        event.kind
-        for key, event in run.tree.events.items()
-        if key.startswith(prefix) and event.ended and event.kind not in ("definition", "ask", "model")
-    ]
+    below = run.tree.below(run.path + this.key)
+    finished = [event.kind for event in below if event.ended is not None and is_call(event)]
     called = f"What it had already called, to its end: {', '.join(finished)}" if finished else ""
-    detail = "\n".join(filter(None, (called, this.changed, preview.detail)))
-    shown = Preview(preview.action, preview.target, detail, preview.scope)
+    detail = "\n".join(filter(None, (this.cut_short, called, this.changed, preview.detail)))
+    shown = dataclasses.replace(preview, detail=detail)
     digest = digest_of(this.function.declaration.name, this.input)
-    return lambda key: _question(this, key, "in_doubt", shown, digest)
+    await this.ticket.called()
+
+    def ask_for(key: str) -> Question:
+        this.asked = key
+        return _question(this, key, "in_doubt", shown, digest)
+
+    return ask_for
 
 
 def _question(this: Call, key: str, kind: Kind, preview: Preview, digest: str) -> Question:
@@ -290,6 +347,8 @@ def _question(this: Call, key: str, kind: Kind, preview: Preview, digest: str) -
         worker_code=this.run.definition.code,
         function_code=this.code,
         exact=exact(this.function.declaration.name, this.input),
+        basis=preview.basis,
+        repeatable=kind == "approval" and (this.function.declaration.idempotent or bool(preview.basis)),
     )
 
 

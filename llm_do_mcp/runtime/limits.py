@@ -84,16 +84,19 @@ class Meter:
                 raise Refused(f"worker {callee} was not called: {limit} ({' > '.join((*chain, callee))})")
             meter = meter.parent
 
-    def reached(self, limit: str, by: Meter | None = None) -> LimitReached:
+    def reached(self, limit: str, by: Meter | None = None, *, during: str = "") -> LimitReached:
         """The error for a limit of this meter that was met.
 
         Args:
             limit: Which.
             by: The meter of the run that wanted more, where that is known: this one, or one below.
+            during: What was under way, where it was cut short.
         """
         most, chain = getattr(self.limits, limit), []
         while by is not None and by is not self:
             chain.append(by.worker)
             by = by.parent
-        where = f" (by {' > '.join((self.worker, *reversed(chain)))})" if chain else ""
+        where = f" (during {during})" if during else ""
+        if chain:
+            where = f" (by {' > '.join((self.worker, *reversed(chain)))})"
         return LimitReached(f"worker {self.worker} stopped: its limit {limit} of {most:g} was reached{where}", self)

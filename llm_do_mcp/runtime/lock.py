@@ -1,9 +1,9 @@
 """`approvals.lock`: what a person approved once, as a file that is reviewed and then allows exactly that.
 
-Each entry names a worker, a function and the arguments, and is bound to the code of both: the hash of the worker's
-file and of the tool's code. An argument is kept as it was (a long text by its digest), unless whoever wrote the file
-widened it to a pattern. The order is fixed and every text stands on one line, so that two versions compare well; what
-could mislead a reader (direction marks, invisible characters) is escaped.
+Each entry names a worker, a function and the arguments, and is bound to the code of both: the hash of the worker
+(`project/identity.py`) and of the tool's code. An argument is kept as it was (a long text by its digest), unless
+whoever wrote the file widened it to a pattern. The order is fixed and every text stands on one line, so that two
+versions compare well; what could mislead a reader (direction marks, invisible characters) is escaped.
 """
 
 from __future__ import annotations
@@ -14,18 +14,16 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 from llm_do_mcp.errors import ProjectError, RunError, UsageError
 from llm_do_mcp.project import commandline
 from llm_do_mcp.runtime.display import cut, escape
 from llm_do_mcp.runtime.function import JSON
 from llm_do_mcp.runtime.policy import ANY, PATHS, path_pattern
+from llm_do_mcp.runtime.question import Answer, Question
+from llm_do_mcp.runtime.store import Event
+from llm_do_mcp.runtime.tree import question_of
 from llm_do_mcp.sandbox import names, patterns
-
-if TYPE_CHECKING:
-    from llm_do_mcp.runtime.question import Answer, Question
-    from llm_do_mcp.runtime.store import Event
 
 NAME = "approvals.lock"
 CLIENT = "(client)"
@@ -52,7 +50,7 @@ class Entry:
 
     Args:
         worker: The id of the worker that asked, or `CLIENT`.
-        worker_code: Hash of its file, "" for a client.
+        worker_code: Hash of what it amounts to (`project/identity.py`), "" for a client.
         function: Canonical name.
         function_code: Hash of the code behind it, "" where that is this package.
         arguments: By their names.
@@ -77,7 +75,8 @@ class Entry:
         """In what a call, as the entry that would allow exactly it, is not what this one allows; empty where it is."""
         found = []
         if entry.worker_code != self.worker_code:
-            found.append(f"worker {self.worker} has changed since ({_versions(self.worker_code, entry.worker_code)})")
+            what = f"worker {self.worker}, something that it includes, or its manifest"
+            found.append(f"{what} has changed since ({_versions(self.worker_code, entry.worker_code)})")
         if entry.function_code != self.function_code:
             versions = _versions(self.function_code, entry.function_code)
             found.append(f"the code of {self.function} has changed since ({versions})")
@@ -105,9 +104,6 @@ def entry_of(question: Question) -> Entry:
 
 def approved(events: Iterable[Event]) -> list[tuple[Entry, Answer]]:
     """What a person approved in a run, and the answers: not what a lock file had allowed already."""
-    from llm_do_mcp.runtime.question import Answer
-    from llm_do_mcp.runtime.tree import question_of
-
     found = []
     for event in events:
         if event.kind == "ask" and event.state == "answered":

@@ -7,8 +7,9 @@ an allowed worker never asks by itself; what the worker then does may.
 
 A rule's `subject` is matched with what a call is done to, in its one spelling. Of files that is a path `alias/path`,
 and the pattern is one of names as in `sandbox/patterns.py`: `notes/*.md` is not `notes/a/b.md`, `notes/**` is. A rule
-that refuses or asks also holds for names that some file system takes for the same (`NOTES.MD`); one that allows holds
-for the very name only. Of commands it is a pattern of words as in `project/commandline.py`, read to the stricter side.
+that refuses or asks also holds for names that some file system takes for the same (`NOTES.MD`), and where its last name
+is written out (`notes`, `notes/private/`) for all that is in a folder of that name; one that allows holds for the very
+name only. Of commands it is a pattern of words as in `project/commandline.py`, read to the stricter side.
 """
 
 from __future__ import annotations
@@ -86,13 +87,37 @@ class Rule:
         if declaration.name == "shell":
             return commandline.fits(self.subject, subject, strictly=self.decision == "allow")
         if declaration.name.startswith(PATHS):
-            return _fits_path(self.subject, subject, strict=self.decision == "allow")
+            return self._fits_path(subject)
         if declaration.name == "worker.call" and self.decision != "allow":
             return fnmatchcase(names.fold(subject), names.fold(self.subject))
         return declaration.name in SUBJECT and fnmatchcase(subject, self.subject)
 
+    def paths(self) -> patterns.Pattern:
+        """The subject of a rule about files, as names of which the first is the alias.
 
-def subject(declaration: Declaration, value: JSON) -> str:
+        Raises:
+            BadName: It could match no path.
+        """
+        assert self.subject is not None
+        wanted = path_pattern(self.subject)
+        return wanted if self.decision == "allow" or set(wanted[-1]) & set("*?[") else (*wanted, "**")
+
+    def _fits_path(self, path: str) -> bool:
+        try:
+            wanted = self.paths()
+        except names.BadName:
+            return False
+        shown = [name for name in path.split("/") if name not in ("", ".")] or [""]
+        if wanted[0] != "**" and names_alias(wanted, shown[0]):
+            wanted = (shown[0], *wanted[1:])
+        if self.decision == "allow":
+            return patterns.matches(wanted, shown)
+        # Names are compared as they are shown and as they are: only in the latter are invisible characters folded away.
+        real = (shown[0], *map(names.real, shown[1:]))
+        return any(patterns.matches(wanted, path, folded=True) for path in (shown, real))
+
+
+def subject_of(declaration: Declaration, value: JSON) -> str:
     """What the call is done to: a path in its one spelling, a worker's id, a command; "" where there is none."""
     lock = declaration.options.get("lock") if declaration.name == "worker.call" else None
     found = lock or (value.get(SUBJECT.get(declaration.name, "")) if isinstance(value, dict) else None)
@@ -104,7 +129,7 @@ def subject(declaration: Declaration, value: JSON) -> str:
 
 
 def decide(
-    rules: Sequence[Rule], declaration: Declaration, value: JSON, caller: Caller, *, to: str | None = None
+    rules: Sequence[Rule], declaration: Declaration, value: JSON, caller: Caller, *, subject: str | None = None
 ) -> tuple[Decision, str]:
     """The effective answer for a call, and the source of the rule that gave it.
 
@@ -113,12 +138,12 @@ def decide(
         declaration: What is called.
         value: With what.
         caller: By whom.
-        to: What it is done to, where the function itself knows that better than `subject`.
+        subject: What it is done to, where the function itself knows that better than its input says.
     """
     about = [rule for rule in rules if rule.speaks_of(declaration, caller)]
-    if about and to is None:
-        to = subject(declaration, value)
-    matching = [rule for rule in about if rule.fits(declaration, to or "")]
+    if about and subject is None:
+        subject = subject_of(declaration, value)
+    matching = [rule for rule in about if rule.fits(declaration, subject or "")]
     for decision in STRENGTH:
         for rule in matching:
             if rule.decision == decision:
@@ -147,21 +172,6 @@ def names_alias(pattern: patterns.Pattern, alias: str) -> bool:
     """Whether a path rule may be about files under an alias, which it may name as the manifest does."""
     named = pattern[0]
     return named == "**" or fnmatchcase(alias, named) or (not set(named) & set("*?[") and slug(named) == alias)
-
-
-def _fits_path(pattern: str, path: str, *, strict: bool) -> bool:
-    try:
-        wanted = path_pattern(pattern)
-    except names.BadName:
-        return False
-    shown = [name for name in path.split("/") if name not in ("", ".")] or [""]
-    if wanted[0] != "**" and names_alias(wanted, shown[0]):
-        wanted = (shown[0], *wanted[1:])
-    if strict:
-        return patterns.matches(wanted, shown)
-    # Names are compared as they are shown and as they are: an invisible character is only folded away in the latter.
-    real = (shown[0], *map(names.real, shown[1:]))
-    return any(patterns.matches(wanted, path, folded=True) for path in (shown, real))
 
 
 def _one_command(line: str) -> str:

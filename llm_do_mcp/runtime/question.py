@@ -20,7 +20,10 @@ DECISIONS: dict[Kind, tuple[str, ...]] = {
     "in_doubt": ("done", "again", "stop"),
     "question": ("answer", "decline"),
 }
-"""The decisions that answer each kind; the answer to a question is in the note."""
+"""The decisions that answer each kind, the one that says no last; the answer to a question is in the note."""
+
+GOES_AHEAD = frozenset(decision for offered in DECISIONS.values() for decision in offered[:-1])
+"""The decisions after which a run does what it was about to do; after any other, and without one, it does not."""
 
 Silence = Literal["cannot_ask", "declined", "cancelled", "timed_out", "malformed", "failed", "policy", "not_locked"]
 """How a question came to have no answer: nobody can be asked, the person declined or dismissed it, nobody answered
@@ -44,9 +47,11 @@ class Question:
         size: Characters of the arguments before they were cut.
         detail: Diff or other help to decide, already cut.
         scope: What the decision "run" covers.
-        worker_code: Hash of the file of the worker that asks, "" for a client.
+        worker_code: Hash of the worker that asks, "" for a client.
         function_code: Hash of the code behind the function, "" where that is this package.
         exact: The arguments as a lock file has them; see `lock.py`.
+        basis: What `detail` was made against; see `Preview`.
+        repeatable: Calls that ask the same at the same time may share one answer: made twice, it is as made once.
     """
 
     key: str
@@ -63,6 +68,8 @@ class Question:
     worker_code: str = ""
     function_code: str = ""
     exact: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    basis: str = ""
+    repeatable: bool = False
 
     @property
     def decisions(self) -> tuple[str, ...]:
@@ -78,8 +85,10 @@ class Answer:
         decision: One of the question's decisions, or "" where there was no answer.
         silence: How it came to have no answer, or None.
         note: The person's note to the worker.
-        by: Who answered: "client" or "terminal" (a person there), "grant" (a person, for the rest of the run),
-            "--approve-all", "approvals.lock", "--approvals deny", "--approvals locked".
+        by: Who gave the answer, or the silence: "client", "terminal", "approval page" (a person there), "the calling
+            model, through run_approve", "grant" (a person, for the rest of the run), "the same question" (which another
+            call asked), "approvals.lock", or what settled it: "--approve-all", "--approvals deny",
+            "--when-nobody-can-answer deny", a rule of the policy.
     """
 
     decision: str = ""
@@ -106,7 +115,7 @@ LABELS = {
 
 HEADS: dict[Kind, str] = {
     "approval": "Approval needed",
-    "in_doubt": "In doubt: the process died during this step",
+    "in_doubt": "In doubt: this step was cut short, and may have happened",
     "question": "A tool asks",
 }
 

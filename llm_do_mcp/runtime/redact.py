@@ -7,6 +7,9 @@ are replaced only where they stand as a word of their own: text would be unreada
 is, as JSON writes it, and as a URL writes it; of a value with several lines, each line of 8 characters or more counts.
 Other encodings of a secret (base64, a hash, one cut in two by whoever wrote it) are not found.
 
+Whoever looks at a run later may not have the environment that it ran in. So a run's record names the secrets that it
+holds itself, and nothing that it does not hold: see `Redactor.held`.
+
 Where it is applied, always before a text is cut: progress, questions, the error a run ends with, the account, traces
 in each form, lines of `LLM_DO_DEBUG`, the log, and the one line a command fails with. Untouched is what does the work:
 what a model is sent and answers, what functions are given and give, a run's output, files, the journal itself (a
@@ -19,7 +22,8 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
@@ -41,14 +45,18 @@ class Redactor:
     Args:
         secrets: name → value; the name stands where the value was.
         patterns: Regular expressions; what they match is replaced.
+        known: value → name of further secrets, as `held` gives them.
     """
 
-    def __init__(self, secrets: Mapping[str, str], patterns: Iterable[re.Pattern[str]] = ()) -> None:
-        self._names: dict[str, str] = {}
-        for name, value in secrets.items():
-            for part in _parts(value):
-                for form in _forms(part):
-                    self._names.setdefault(form, name)
+    def __init__(
+        self,
+        secrets: Mapping[str, str],
+        patterns: Iterable[re.Pattern[str]] = (),
+        known: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self._values = {**known, **{part: name for name, value in secrets.items() for part in _parts(value)}}
+        self._forms = {part: _forms(part) for part in self._values}
+        self._names = {form: self._values[part] for part, forms in self._forms.items() for form in forms}
         # The longest first: of two secrets of which one begins with the other, the whole of it goes.
         found = "|".join(_expression(form) for form in sorted(self._names, key=len, reverse=True))
         self._secrets = re.compile(found) if found else None
@@ -73,6 +81,19 @@ class Redactor:
             return [self.data(item) for item in value]
         return value
 
+    def held(self, value: Any) -> dict[str, str]:
+        """The secrets (value → name) that JSON holds, in any spelling."""
+        texts = tuple(_texts(value)) if self._values else ()
+        return {
+            part: self._values[part]
+            for part, forms in self._forms.items()
+            if any(form in text for form in forms for text in texts)
+        }
+
+    def knowing(self, secrets: Mapping[str, str]) -> Redactor:
+        """The same, with the secrets that a record holds."""
+        return Redactor({}, self._patterns, {**secrets, **self._values}) if secrets else self
+
     def filter(self, record: logging.LogRecord) -> bool:
         """As a filter of a log handler: every line without secrets, tracebacks included."""
         record.msg, record.args = self.text(record.getMessage()), None
@@ -94,7 +115,7 @@ def redactor(environment: Mapping[str, str], manifest: Manifest | None = None) -
         manifest: For its `redact` and `tools.env`; None where no project is at hand.
 
     Raises:
-        ProjectError: A pattern of `redact` is no regular expression.
+        ProjectError: A pattern of `redact` is no regular expression, or matches the empty text.
     """
     handed = set(manifest.tools.env) if manifest is not None else set()
     secrets = {
@@ -102,7 +123,7 @@ def redactor(environment: Mapping[str, str], manifest: Manifest | None = None) -
         for name, value in environment.items()
         if name in handed or any(part in name.upper() for part in NAMES)
     }
-    return Redactor(secrets, patterns(manifest.redact if manifest is not None else ()))
+    return Redactor(secrets, _compiled(manifest.redact if manifest is not None else ()))
 
 
 def guard_log(redact: Redactor) -> None:
@@ -112,12 +133,7 @@ def guard_log(redact: Redactor) -> None:
             handler.addFilter(redact.filter)
 
 
-def patterns(given: Iterable[str]) -> tuple[re.Pattern[str], ...]:
-    """The patterns of `redact`, compiled.
-
-    Raises:
-        ProjectError: One is no regular expression, or matches the empty text.
-    """
+def _compiled(given: Iterable[str]) -> tuple[re.Pattern[str], ...]:
     compiled = []
     for text in given:
         try:
@@ -128,6 +144,18 @@ def patterns(given: Iterable[str]) -> tuple[re.Pattern[str], ...]:
             raise ProjectError(f"redact: {text!r} matches the empty text; it must match at least one character")
         compiled.append(pattern)
     return tuple(compiled)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from map(str, value)
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)
 
 
 def _parts(value: str) -> set[str]:

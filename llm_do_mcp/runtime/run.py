@@ -29,10 +29,11 @@ from llm_do_mcp.errors import (
     InDoubt,
     LimitReached,
     LlmDoError,
+    Outdated,
     RunError,
     ToolHostDied,
 )
-from llm_do_mcp.runtime.account import left_behind
+from llm_do_mcp.runtime.account import is_call, left_behind, under_way
 from llm_do_mcp.runtime.definition import Definition
 from llm_do_mcp.runtime.function import JSON
 from llm_do_mcp.runtime.limits import Meter
@@ -96,6 +97,7 @@ class Run:
 
         Raises:
             CallError: As `perform` raised it, now or then.
+            Outdated: As `perform` raised it. The step is taken back: it was not begun, and is asked about once more.
             InDoubt: The person chose to stop.
             Diverged: The journal holds another step under this key.
         """
@@ -103,10 +105,7 @@ class Run:
         digest = digest_of(kind, arguments)
         seen = self.tree.recall(key, kind, digest)
         if seen is not None and seen.ended is not None:
-            self._charge_below(key + "/")
-            if seen.state == "failed":
-                raise FunctionFailed(seen.data)
-            return seen.data
+            return self._given_before(seen)
         while True:
             if seen is not None and once:
                 assert in_doubt is not None
@@ -117,17 +116,21 @@ class Run:
                     return self._end(seen, "done", note)
                 if answer.decision != "again":
                     raise InDoubt(f"{question.action} {question.target} was cut short, and the run was stopped there")
-            # A second attempt is a second intent, so that another crash asks a new question. What may run twice is no
-            # intent, and has no number.
-            attempt = ((seen.data or 0) if seen is not None else 0) + 1 if once else None
+            # A second attempt is a second intent, so that another crash asks a new question.
+            attempt = self.tree.attempts(key) + 1
             # Its place comes first: a step that still waits for one when the process dies is in no doubt.
             async with self.tree.place() as leave:
-                event = Event(key, kind, digest, "started", attempt, time.time())
+                # What may run twice is no intent, and has no number.
+                event = Event(key, kind, digest, "started", attempt if once else None, time.time())
                 self.tree.record(event)
                 if once:
                     await self.tree.commit()
                 try:
                     outcome = await perform(leave)
+                except Outdated:
+                    self._end(event, "withdrawn", attempt)
+                    await self._commit_if(durable)
+                    raise
                 except CallError as error:
                     if once and isinstance(error, ToolHostDied):
                         seen = event  # nobody knows how far it came: the same doubt as after a crash of ours
@@ -153,6 +156,16 @@ class Run:
             return Answer(**seen.data["answer"])
         return await self._ask((await question())(key), arguments)
 
+    def settle(self, key: str, arguments: JSON, question: AskFor, answer: Answer) -> None:
+        """Record a question that has its answer without being put.
+
+        Args:
+            key, arguments: As for `ask`.
+            question: Makes it.
+            answer: What settles it.
+        """
+        self._settled(question(self.path + key), digest_of("ask", arguments), answer)
+
     async def child(
         self,
         key: str,
@@ -171,34 +184,31 @@ class Run:
             body: What runs it.
 
         Raises:
-            FunctionFailed: The sub-worker failed, or met a limit of its own.
+            FunctionFailed: The sub-worker would be too deep, failed, or met a limit of its own.
             LimitReached: A limit of this run, or of one above it, was met.
         """
         key = self.path + key
         kind, digest = "worker.call", digest_of("worker.call", arguments)
         seen = self.tree.recall(key, kind, digest)
         if seen is not None and seen.ended is not None:
-            self._charge_below(key + "/")
-            if seen.state == "failed":
-                raise FunctionFailed(seen.data)
-            return seen.data
+            return self._given_before(seen)
         event = seen or Event(key, kind, digest, "started", None, time.time())
         if seen is None:
-            self.meter.check_depth(worker, self.chain)
             self.tree.record(event)
         below: Run | None = None
         try:
+            self.meter.check_depth(worker, self.chain)
             definition = recorded_definition(self.tree, key + "/")
             if definition is None:
-                definition = await record_definition(self.tree, key + "/", await define())
+                made = dataclasses.replace(await define(), began=self.tree.driven)
+                definition = await record_definition(self.tree, key + "/", made)
             below = Run(self.tree, key + "/", (*self.chain, definition.name), definition, self)
             outcome = await below.within_time(body(below))
         except LlmDoError as error:
             own_limit = isinstance(error, LimitReached) and below is not None and error.meter is below.meter
             if isinstance(error, RunError) and not own_limit:
                 raise
-            below_key = [found for place, found in self.tree.events.items() if place.startswith(key + "/")]
-            failure = str(error) + left_behind(below_key)
+            failure = str(error) + left_behind(self.tree.below(key))
             self._end(event, "failed", failure)
             raise FunctionFailed(failure) from error
         self._end(event, "done", outcome)
@@ -234,32 +244,37 @@ class Run:
             tree.resume_branch(ended - (len(branches) - 1))
         return [task.result() for task in tasks]
 
+    @property
+    def seconds_left(self) -> float:
+        """Seconds of work that this run's `timeout_s` leaves it, whatever process did what is done already."""
+        return self.definition.began + self.definition.limits.timeout_s - self.tree.driven
+
     async def within_time(self, work: Awaitable[T]) -> T:
         """Do `work` under this run's `timeout_s`, which does not run while the tree waits for a person.
 
         Raises:
             LimitReached: The time is up; the work was cancelled.
         """
-        tree, loop = self.tree, asyncio.get_running_loop()
-        ends = tree.driven + self.definition.limits.timeout_s
+        loop = asyncio.get_running_loop()
         timer: asyncio.TimerHandle
 
         def look() -> None:
             nonlocal timer
-            if tree.driven >= ends:
+            if self.seconds_left <= 0:
                 scope.reschedule(loop.time())
             else:  # in 0.1 s at the earliest: the clock may stand still while a person thinks
-                timer = loop.call_later(max(ends - tree.driven, 0.1), look)
+                timer = loop.call_later(max(self.seconds_left, 0.1), look)
 
         scope = asyncio.timeout(None)
-        timer = loop.call_later(self.definition.limits.timeout_s, look)
+        timer = loop.call_later(self.seconds_left, look)
         try:
             async with scope:
                 return await work
         except TimeoutError:
             if not scope.expired():
                 raise
-            raise self.meter.reached("timeout_s") from None
+            ours = [event for key, event in self.tree.events.items() if key.startswith(self.path)]
+            raise self.meter.reached("timeout_s", during=under_way(ours)) from None
         finally:
             timer.cancel()
 
@@ -268,14 +283,18 @@ class Run:
         if event is not None and event.state == "answered":
             return Answer(**event.data["answer"])
         digest = digest_of("ask", arguments if arguments is not None else question.digest)
+        answer = self.tree.granted(question) or await self.tree.shared(question)
+        if answer is not None:
+            return self._settled(question, digest, answer)
         data = {"question": dataclasses.asdict(question)}
-        now = time.time()
-        if (granted := self.tree.granted(question)) is not None:
-            data["answer"] = dataclasses.asdict(granted)
-            self.tree.record(Event(question.key, "ask", digest, "answered", data, now, now))
-            return granted
-        self.tree.record(Event(question.key, "ask", digest, "asked", data, now))
+        self.tree.record(Event(question.key, "ask", digest, "asked", data, time.time()))
         return await self.tree.ask(question)
+
+    def _settled(self, question: Question, digest: str, answer: Answer) -> Answer:
+        data = {"question": dataclasses.asdict(question), "answer": dataclasses.asdict(answer)}
+        now = time.time()
+        self.tree.record(Event(question.key, "ask", digest, "answered", data, now, now))
+        return answer
 
     def _end(self, event: Event, state: Any, data: JSON) -> JSON:
         self.tree.record(dataclasses.replace(event, state=state, data=data, ended=time.time()))
@@ -285,14 +304,16 @@ class Run:
         if durable:
             await self.tree.commit()
 
-    def _charge_below(self, prefix: str) -> None:
+    def _given_before(self, seen: Event) -> JSON:
         # What is not run again has still spent what it spent: a sub-worker, the calls that a tool made.
-        for key, event in self.tree.events.items():
-            if key.startswith(prefix) and event.ended is not None:
-                if event.kind == "model":
-                    self.meter.charge(turns=1, tokens=tokens(event.data))
-                elif event.kind not in ("definition", "ask"):
-                    self.meter.charge(tool_calls=1)
+        for event in self.tree.below(seen.key):
+            if event.ended is not None and event.kind == "model":
+                self.meter.charge(turns=1, tokens=tokens(event.data))
+            elif event.ended is not None and is_call(event):
+                self.meter.charge(tool_calls=1)
+        if seen.state == "failed":
+            raise FunctionFailed(seen.data)
+        return seen.data
 
 
 def tokens(reply: JSON) -> int:

@@ -1,13 +1,22 @@
-"""Values against JSON Schemas, with one line for what does not fit."""
+"""Values against JSON Schemas, with one line for what does not fit: which field, what is allowed, what it was.
+
+A value is shown as it is where it is short, and told by its kind and size where it is not: part of it would help
+nobody, and a secret that was cut in two could not be kept out of sight any more.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from llm_do_mcp.runtime.display import cut, escape
+
+SHOWN = 60
+"""Characters of the longest value that is shown as it is."""
+UNKNOWN = 200
+"""Characters of the library's own words, for keywords that have none of ours."""
 
 
 def problem(schema: Mapping[str, Any], value: Any) -> str | None:
@@ -23,8 +32,83 @@ def problem(schema: Mapping[str, Any], value: Any) -> str | None:
     from jsonschema.exceptions import best_match
 
     error = best_match(errors)
-    where = error.json_path.removeprefix("$").removeprefix(".") or "the input as a whole"
-    return cut(escape(f"{where}: {error.message}"), 500)
+    where = error.json_path.removeprefix("$").removeprefix(".")
+    return cut(escape(f"{where}: {_explained(error)}" if where else _explained(error)), 500)
+
+
+def _explained(error: Any) -> str:
+    """What is wrong at the place of an error, a `jsonschema.ValidationError` (typed as if it might hold nothing)."""
+    keyword, given, rule = error.validator, error.instance, error.validator_value
+    if keyword == "required":
+        missing = [name for name in rule if name not in given]
+        return f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+    if keyword == "additionalProperties" and "patternProperties" not in error.schema:
+        from llm_do_mcp.project.checked import nearest, quoted
+
+        known = error.schema.get("properties", {})
+        unknown = next(name for name in given if name not in known)
+        return f"unknown field {quoted(unknown)}; {nearest(unknown, known)}"
+    if keyword in ("anyOf", "oneOf"):
+        if not error.context:
+            return f"{_shown(given)} fits more than one of what is allowed, and must fit one"
+        branches = dict.fromkeys(_allowed(branch) for branch in rule)
+        if all(branches):
+            return f"must be {' or '.join(branches)}, not {_shown(given)}"
+    elif allowed := _allowed({keyword: rule}):
+        return f"must be {allowed}, not {_shown(given)}"
+    return cut(error.message.replace(repr(given), _shown(given)), UNKNOWN)
+
+
+_KINDS = {
+    "string": "a string",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "a boolean",
+    "null": "null",
+    "array": "an array",
+    "object": "an object",
+}
+
+_WORDS: dict[str, Callable[[Any], str]] = {
+    "const": lambda value: _shown(value),
+    "enum": lambda values: f"{'one of ' if len(values) > 1 else ''}{', '.join(map(_shown, values))}",
+    "required": lambda names: f"an object with {', '.join(names)}",
+    "type": lambda kinds: " or ".join(_KINDS[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds)),
+    "minimum": lambda least: f"at least {least}",
+    "maximum": lambda most: f"at most {most}",
+    "exclusiveMinimum": lambda least: f"more than {least}",
+    "exclusiveMaximum": lambda most: f"less than {most}",
+    "multipleOf": lambda step: f"a multiple of {step}",
+    "pattern": lambda pattern: f"a string that matches {pattern}",
+    "minLength": lambda least: f"a string of at least {_count(least, 'character')}",
+    "maxLength": lambda most: f"a string of at most {_count(most, 'character')}",
+    "minItems": lambda least: f"an array of at least {_count(least, 'item')}",
+    "maxItems": lambda most: f"an array of at most {_count(most, 'item')}",
+}
+"""What a keyword allows, to follow "must be"; of a schema with several, the first of these says the most."""
+
+
+def _allowed(schema: Any) -> str:
+    """What a schema allows, as far as one of its keywords tells; "" where none does."""
+    rules = schema if isinstance(schema, dict) else {}
+    return next((words(rules[keyword]) for keyword, words in _WORDS.items() if keyword in rules), "")
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    if len(text) <= SHOWN:
+        return text
+    if isinstance(value, str):
+        return f"a string of {_count(len(value), 'character')}"
+    if isinstance(value, list):
+        return f"an array of {_count(len(value), 'item')}"
+    return (
+        f"an object of {_count(len(value), 'field')}" if isinstance(value, dict) else f"a number of {len(text)} digits"
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 _recent: dict[int, tuple[Mapping[str, Any], Any]] = {}

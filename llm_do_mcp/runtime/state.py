@@ -12,8 +12,12 @@ import secrets
 import sys
 from pathlib import Path
 
+from llm_do_mcp.errors import UsageError
+
 STATE = ".llm-do"
 """The state folder's name in a project."""
+RECORD = "runs.sqlite3"
+"""The name of the record of runs in it."""
 
 
 def state_folder(project: Path, chosen: str | None = None) -> Path:
@@ -26,14 +30,32 @@ def state_folder(project: Path, chosen: str | None = None) -> Path:
     Returns:
         The chosen folder, else `.llm-do/` in the project, else, where the project cannot be written, a folder of
         its own in the user's state folder.
+
+    Raises:
+        UsageError: Nothing can be kept there.
     """
     if chosen is not None:
-        return Path(chosen).expanduser().absolute()
+        if not chosen:
+            raise UsageError("--state-dir: name a folder")
+        return _usable(Path(chosen).expanduser().absolute())
     inside = project / STATE
-    if os.access(inside if inside.is_dir() else project, os.W_OK):
-        return inside
+    if os.access(inside if os.path.lexists(inside) else project, os.W_OK):
+        return _usable(inside)
     name = f"{project.name}-{hashlib.sha256(os.fsencode(project)).hexdigest()[:12]}"
-    return _user_state() / "llm-do" / name
+    return _usable(_user_state() / "llm-do" / name)
+
+
+def _usable(folder: Path) -> Path:
+    there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
+    if not there.is_dir():
+        raise _unusable(folder, f"{there} is no folder")
+    if not os.access(there, os.W_OK):
+        raise _unusable(folder, f"{there} cannot be written")
+    return folder
+
+
+def _unusable(folder: Path, why: str) -> UsageError:
+    return UsageError(f"runs cannot be recorded in {folder}: {why}; name another folder with --state-dir")
 
 
 def _user_state() -> Path:
@@ -45,11 +67,18 @@ def _user_state() -> Path:
 
 
 def make_private(folder: Path) -> None:
-    """Make the state folder, readable by the user alone and ignored by git."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    ignore = folder / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n", encoding="ascii")
+    """Make the state folder, readable by the user alone and ignored by git.
+
+    Raises:
+        UsageError: It cannot be made or written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        ignore = folder / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n", encoding="ascii")
+    except OSError as error:
+        raise _unusable(folder, error.strerror or str(error)) from None
 
 
 def request_state_key(folder: Path) -> bytes:

@@ -17,8 +17,8 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -30,13 +30,17 @@ if TYPE_CHECKING:
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS run(
   id TEXT PRIMARY KEY, key TEXT UNIQUE, name TEXT NOT NULL, status TEXT NOT NULL, outcome TEXT,
-  owner TEXT NOT NULL, fence INTEGER NOT NULL, created REAL NOT NULL, updated REAL NOT NULL);
+  owner TEXT NOT NULL, fence INTEGER NOT NULL, created REAL NOT NULL, updated REAL NOT NULL,
+  driven REAL NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS event(
   run TEXT NOT NULL REFERENCES run(id) ON DELETE CASCADE, key TEXT NOT NULL, kind TEXT NOT NULL,
   digest TEXT NOT NULL, state TEXT NOT NULL, data TEXT, started REAL NOT NULL, ended REAL,
   PRIMARY KEY(run, key));
+CREATE TABLE IF NOT EXISTS secret(
+  run TEXT NOT NULL REFERENCES run(id) ON DELETE CASCADE, value TEXT NOT NULL, name TEXT NOT NULL,
+  PRIMARY KEY(run, value));
 CREATE TABLE IF NOT EXISTS blob(hash TEXT PRIMARY KEY, data BLOB NOT NULL);
-PRAGMA user_version=1;
+PRAGMA user_version=2;
 """
 
 Status = Literal["running", "waiting", "done", "failed", "cancelled"]
@@ -53,7 +57,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class RunRow:
-    """A run as a whole. Times are seconds since the epoch; `outcome` is JSON."""
+    """A run as a whole. Times are seconds since the epoch, but for `driven`, which is how many seconds of work it has
+    had, in all processes that drove it; `outcome` is JSON."""
 
     id: str
     key: str | None
@@ -64,6 +69,7 @@ class RunRow:
     fence: int
     created: float
     updated: float
+    driven: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,7 @@ class Event:
 class Batch:
     """What one run wants written in one commit, in this order: the run itself, its events, blobs.
 
+    `secrets` (value → name) are those that the events and the outcome hold, for whoever shows them to people.
     `synced` says that it must be on the disk, not only with the operating system, before anything else happens.
     """
 
@@ -100,6 +107,7 @@ class Batch:
     blobs: Sequence[tuple[str, bytes]] = ()
     create: bool = False
     synced: bool = True
+    secrets: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -177,7 +185,7 @@ class Store:
 
     async def runs(self) -> list[RunRow]:
         """All runs, newest first."""
-        return await self._do(lambda db: [_run_row(row) for row in db.execute(f"{_SELECT} ORDER BY created DESC, id")])
+        return await self._do(_runs)
 
     async def events(self, run: str) -> list[Event]:
         """A run's records in the order in which they were begun."""
@@ -186,6 +194,10 @@ class Store:
     async def event(self, run: str, key: str) -> Event | None:
         """One record of a run."""
         return await self._do(lambda db: _one_event(db, run, key))
+
+    async def secrets(self, run: str) -> dict[str, str]:
+        """The secrets (value → name) that a run's records hold."""
+        return await self._do(lambda db: _secrets(db, run))
 
     async def blob(self, digest: str) -> bytes:
         """The bytes with this SHA-256."""
@@ -205,11 +217,9 @@ class Store:
         self._seen = version
         found = []
         for run, key in questions:
-            row = db.execute(
-                f"SELECT {_EVENT} FROM event WHERE run=? AND key=? AND state='answered'", (run, key)
-            ).fetchone()
-            if row is not None:
-                found.append((run, _event(row)))
+            event = _one_event(db, run, key)
+            if event is not None and event.state == "answered":
+                found.append((run, event))
         return found
 
     async def _do(self, work: Callable[[sqlite3.Connection], T], *, synced: bool = True) -> T:
@@ -250,32 +260,44 @@ class Store:
             ended = len(jobs) < len(items)
             if not jobs:
                 continue
-            replies: list[tuple[Callable[..., None], Any, Exception | None]] = []
             try:
                 wanted = "FULL" if any(job.synced for job in jobs) else "NORMAL"
                 if wanted != level:
                     db.execute(f"PRAGMA synchronous={wanted}")
                     level = wanted
-                db.execute("BEGIN IMMEDIATE")
-                for job in jobs:
-                    db.execute("SAVEPOINT job")
-                    try:
-                        replies.append((job.reply, job.work(db), None))
-                    except sqlite3.Error:
-                        raise
-                    except Exception as refused:  # this job's own fault: the others are committed
-                        db.execute("ROLLBACK TO job")
-                        replies.append((job.reply, None, refused))
-                    db.execute("RELEASE job")
-                db.execute("COMMIT")
+                outcomes = _commit(db, jobs)
             except sqlite3.Error as broken:
                 with contextlib.suppress(sqlite3.Error):
                     db.execute("ROLLBACK")
                 failure = RunError(f"{self.path.name}: the record of runs cannot be written: {broken}")
-                replies = [(job.reply, None, failure) for job in jobs]
-            for reply, result, refusal in replies:
-                reply(result, refusal)
+                outcomes = [(None, failure)] * len(jobs)
+            for job, outcome in zip(jobs, outcomes, strict=True):
+                job.reply(*outcome)
         db.close()
+
+
+def _commit(db: sqlite3.Connection, jobs: Sequence[_Job]) -> list[tuple[Any, Exception | None]]:
+    """Do the jobs in one transaction; what each gave, or the error that is its own fault: the others are committed.
+
+    Raises:
+        sqlite3.Error: Nothing is committed.
+    """
+    import sqlite3
+
+    outcomes: list[tuple[Any, Exception | None]] = []
+    db.execute("BEGIN IMMEDIATE")
+    for job in jobs:
+        db.execute("SAVEPOINT job")
+        try:
+            outcomes.append((job.work(db), None))
+        except sqlite3.Error:
+            raise
+        except Exception as refused:
+            db.execute("ROLLBACK TO job")
+            outcomes.append((None, refused))
+        db.execute("RELEASE job")
+    db.execute("COMMIT")
+    return outcomes
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -287,11 +309,14 @@ def _open(path: Path) -> sqlite3.Connection:
         path.chmod(0o600)
     db.execute("PRAGMA journal_mode=WAL")
     db.execute("PRAGMA foreign_keys=ON")
+    if db.execute("PRAGMA user_version").fetchone()[0] == 1:
+        db.execute("ALTER TABLE run ADD COLUMN driven REAL NOT NULL DEFAULT 0")
     db.executescript(_SCHEMA)
     return db
 
 
-_SELECT = "SELECT id, key, name, status, outcome, owner, fence, created, updated FROM run"
+_RUN = "run.id, run.key, run.name, run.status, run.outcome, run.owner, run.fence, run.created, run.updated, run.driven"
+_EVENT = "event.key, event.kind, event.digest, event.state, event.data, event.started, event.ended"
 
 
 def _run_row(row: Sequence[Any]) -> RunRow:
@@ -300,8 +325,12 @@ def _run_row(row: Sequence[Any]) -> RunRow:
 
 
 def _row(db: sqlite3.Connection, where: str, value: str) -> RunRow | None:
-    row = db.execute(f"{_SELECT} WHERE {where}", (value,)).fetchone()
+    row = db.execute(f"SELECT {_RUN} FROM run WHERE {where}", (value,)).fetchone()
     return None if row is None else _run_row(row)
+
+
+def _runs(db: sqlite3.Connection) -> list[RunRow]:
+    return [_run_row(row) for row in db.execute(f"SELECT {_RUN} FROM run ORDER BY created DESC, id")]
 
 
 def _events(db: sqlite3.Connection, run: str) -> list[Event]:
@@ -311,6 +340,10 @@ def _events(db: sqlite3.Connection, run: str) -> list[Event]:
 def _one_event(db: sqlite3.Connection, run: str, key: str) -> Event | None:
     row = db.execute(f"SELECT {_EVENT} FROM event WHERE run=? AND key=?", (run, key)).fetchone()
     return None if row is None else _event(row)
+
+
+def _secrets(db: sqlite3.Connection, run: str) -> dict[str, str]:
+    return dict(db.execute("SELECT value, name FROM secret WHERE run=?", (run,)).fetchall())
 
 
 def _blob(db: sqlite3.Connection, digest: str) -> bytes:
@@ -327,19 +360,23 @@ def _write(db: sqlite3.Connection, batch: Batch) -> None:
     if batch.create:
         if run.key is not None and _row(db, "key=?", run.key) is not None:
             raise RunError(f"there is already a run with the key {run.key!r}")
+        times = (run.created, run.updated, run.driven)
         db.execute(
-            "INSERT INTO run(id, key, name, status, outcome, owner, fence, created, updated) VALUES(?,?,?,?,?,?,?,?,?)",
-            (run.id, run.key, run.name, run.status, outcome, run.owner, run.fence, run.created, run.updated),
+            "INSERT INTO run(id, key, name, status, outcome, owner, fence, created, updated, driven)"
+            " VALUES(?,?,?,?,?,?,?,?,?,?)",
+            (run.id, run.key, run.name, run.status, outcome, run.owner, run.fence, *times),
         )
     elif (
         db.execute(
-            "UPDATE run SET status=?, outcome=?, updated=? WHERE id=? AND fence=?",
-            (run.status, outcome, run.updated, run.id, run.fence),
+            "UPDATE run SET status=?, outcome=?, updated=?, driven=? WHERE id=? AND fence=?",
+            (run.status, outcome, run.updated, run.driven, run.id, run.fence),
         ).rowcount
         != 1
     ):
         raise LeaseLost(f"run {run.id} was taken over by another process")
     db.executemany("INSERT OR IGNORE INTO blob(hash, data) VALUES(?,?)", batch.blobs)
+    found = [(run.id, value, name) for value, name in batch.secrets.items()]
+    db.executemany("INSERT OR IGNORE INTO secret(run, value, name) VALUES(?,?,?)", found)
     db.executemany(
         "INSERT INTO event(run, key, kind, digest, state, data, started, ended) VALUES(?,?,?,?,?,?,?,?)"
         " ON CONFLICT(run, key) DO UPDATE SET state=excluded.state, data=excluded.data, ended=excluded.ended"
@@ -348,19 +385,15 @@ def _write(db: sqlite3.Connection, batch: Batch) -> None:
     )
 
 
-_EVENT = "event.key, event.kind, event.digest, event.state, event.data, event.started, event.ended"
-
-
 def _event(row: Sequence[Any]) -> Event:
     key, kind, digest, state, data, started, ended = row
     return Event(key, kind, digest, state, json.loads(data), started, ended)
 
 
 def _answer(db: sqlite3.Connection, run: str, key: str, answer: dict[str, Any]) -> Event | None:
-    row = db.execute(f"SELECT {_EVENT} FROM event WHERE run=? AND key=? AND kind='ask'", (run, key)).fetchone()
-    if row is None:
+    event = _one_event(db, run, key)
+    if event is None or event.kind != "ask":
         return None
-    event = _event(row)
     now = time.time()
     if event.state != "asked":
         late = [*event.data.get("late", ()), {**answer, "at": now}]
@@ -377,11 +410,11 @@ def _answer(db: sqlite3.Connection, run: str, key: str, answer: dict[str, Any]) 
 
 def _waiting(db: sqlite3.Connection) -> list[tuple[RunRow, Event]]:
     rows = db.execute(
-        f"SELECT run.id, run.key, run.name, run.status, run.outcome, run.owner, run.fence, run.created, run.updated,"
-        f" {_EVENT} FROM event JOIN run ON run.id=event.run WHERE event.kind='ask' AND event.state='asked'"
-        " AND run.status IN ('running', 'waiting') ORDER BY event.started"
+        f"SELECT {_RUN}, {_EVENT} FROM event JOIN run ON run.id=event.run"
+        " WHERE event.kind='ask' AND event.state='asked' AND run.status IN ('running', 'waiting')"
+        " ORDER BY event.started, event.rowid"
     )
-    return [(_run_row(row[:9]), _event(row[9:])) for row in rows]
+    return [(_run_row(row[:10]), _event(row[10:])) for row in rows]
 
 
 def _claim(db: sqlite3.Connection, run: str, owner: str, alive: Callable[[str], bool]) -> RunRow:

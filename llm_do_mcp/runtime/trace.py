@@ -13,13 +13,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from llm_do_mcp.runtime.account import account
+from llm_do_mcp.runtime.account import account, is_intent
 from llm_do_mcp.runtime.display import cut
 from llm_do_mcp.runtime.function import JSON
+from llm_do_mcp.runtime.question import GOES_AHEAD
 from llm_do_mcp.runtime.redact import NOTHING, Redactor
 from llm_do_mcp.runtime.store import OPEN, Event, RunRow
 
@@ -70,6 +71,7 @@ class Trace:
         run, name, status: Its id, what was called, how it stands.
         driven: A living process drives it.
         started, until: Seconds since the epoch: its beginning, and its end or the last that is known of it.
+        worked_s: Seconds of work, in all processes that drove it: what `timeout_s` bounds.
         person_s: Seconds in which at least one question waited for a person.
         output, error: What it gave, cut.
         account: See `account.py`.
@@ -82,6 +84,7 @@ class Trace:
     driven: bool
     started: float
     until: float
+    worked_s: float
     person_s: float
     output: str
     error: str
@@ -127,6 +130,7 @@ def trace(row: RunRow, events: Sequence[Event], *, driven: bool, now: float, red
     """
     until = now if driven and row.status in OPEN else row.updated
     outcome = row.outcome or {"output": None, "error": ""}
+    asked = [event for event in events if event.kind == "ask"]
     return Trace(
         run=row.id,
         name=redact.text(row.name),
@@ -134,7 +138,8 @@ def trace(row: RunRow, events: Sequence[Event], *, driven: bool, now: float, red
         driven=driven,
         started=row.created,
         until=max(until, row.created),
-        person_s=_union([(e.started, e.ended or until) for e in events if e.kind == "ask"]),
+        worked_s=row.driven,
+        person_s=sum(end - start for start, end in merged((e.started, e.ended or until) for e in asked)),
         output=_shown(redact, outcome["output"]),
         error=_shown(redact, outcome["error"]),
         account=redact.data(account(row.id, row.status, events)),
@@ -180,7 +185,7 @@ class _Tree:
             return self._turn(event)
         if self._definition(key):
             return self._worker(key, event, event.started if event else self._events[key + "/definition"].started)
-        return self._call(key, event)
+        return self._call(key, None if event is None or event.state == "withdrawn" else event)
 
     def _definition(self, key: str) -> Mapping[str, Any]:
         event = self._events.get(f"{key}/definition" if key else "definition")
@@ -194,8 +199,7 @@ class _Tree:
             state: ItemState = "running" if self._driven else "done"
             return Item("worker", key, name, state, started, None, facts, self._children(key))
         facts |= self._outcome(event, "output")
-        state = self._state(event, repeatable=True)
-        return Item("worker", key, name, state, started, event.ended, facts, self._children(key))
+        return Item("worker", key, name, self._state(event), started, event.ended, facts, self._children(key))
 
     def _turn(self, event: Event) -> Item:
         facts: dict[str, JSON] = {}
@@ -226,15 +230,14 @@ class _Tree:
         elif event.state == "failed":
             facts = self._outcome(event, "text")
         children = tuple(sorted((*self._children(event.key), *missing), key=lambda item: item.started))
-        return Item("turn", event.key, "model", self._state(event, True), event.started, event.ended, facts, children)
+        return Item("turn", event.key, "model", self._state(event), event.started, event.ended, facts, children)
 
     def _call(self, key: str, event: Event | None) -> Item:
         children = self._children(key)
         facts: dict[str, JSON] = {"arguments": self._arguments(key)}
         if event is not None:
             facts |= self._outcome(event, "result")
-            state = self._state(event, self._repeatable(key, event.kind))
-            return Item("call", key, event.kind, state, event.started, event.ended, facts, children)
+            return Item("call", key, event.kind, self._state(event), event.started, event.ended, facts, children)
         asked = [child for child in children if child.kind == "question"]
         name = str(asked[0].facts["function"]) if asked else "?"
         refused = any(child.state in ("refused", "waiting", "withdrawn") for child in asked)
@@ -257,26 +260,16 @@ class _Tree:
         if answer is not None:
             decision = answer["decision"] or answer["silence"]
             facts |= {"decision": decision, "by": self._show(answer["by"]), "note": self._show(answer["note"])}
-            state = "refused" if decision not in ("once", "run", "done", "again", "answer") else "done"
+            state = "done" if decision in GOES_AHEAD else "refused"
         action = self._show(question["action"])
         return Item("question", event.key, action, state, event.started, event.ended, facts)
 
-    def _state(self, event: Event, repeatable: bool) -> ItemState:
+    def _state(self, event: Event) -> ItemState:
         if event.state in ("done", "failed"):
             return "done" if event.state == "done" else "failed"
         if self._driven:
             return "running"
-        return "unfinished" if repeatable else "in_doubt"
-
-    def _repeatable(self, key: str, name: str) -> bool:
-        """Whether a call that was cut short may simply be made again, by the worker's own record of its functions."""
-        place = key
-        while place:
-            place = _above(place)
-            for declared in self._definition(place).get("functions", ()):
-                if declared["name"] == name:
-                    return bool(declared["risk"] == "read" or declared["idempotent"] or declared["nested"])
-        return False
+        return "in_doubt" if is_intent(event) else "unfinished"
 
     def _arguments(self, key: str) -> str | None:
         turn = self._events.get(_above(key))
@@ -322,10 +315,12 @@ def _walk(items: Sequence[Item], depth: int) -> Iterator[tuple[int, Item]]:
         yield from _walk(item.children, depth + 1)
 
 
-def _union(spans: Sequence[tuple[float, float]]) -> float:
-    """Seconds that at least one of the spans covers."""
-    total, covered = 0.0, 0.0
+def merged(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The spans of time that at least one of the spans covers, in order."""
+    found: list[tuple[float, float]] = []
     for start, end in sorted(spans):
-        total += max(0.0, end - max(start, covered))
-        covered = max(covered, end)
-    return total
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return found

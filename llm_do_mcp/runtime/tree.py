@@ -35,10 +35,38 @@ Leave = Callable[[], None]
 
 @dataclass
 class Open:
-    """A question that waits for its answer."""
+    """A question that waits for its answer; `recorded` once it is in the store."""
 
     question: Question
     answer: asyncio.Future[Answer]
+    recorded: bool = False
+
+
+class Ticket:
+    """A call's place in the order in which calls came to the gate, and in which their questions are put.
+
+    Args:
+        queue: Those that came earlier and are not through.
+    """
+
+    def __init__(self, queue: list[Ticket]) -> None:
+        self._queue, self._earlier, self._through = queue, tuple(queue), asyncio.Event()
+        queue.append(self)
+
+    async def called(self) -> None:
+        """Wait until all that came earlier are through, and be through.
+
+        What is done from here to the next `await` is done before anything that waits for it.
+        """
+        for earlier in self._earlier:
+            await earlier._through.wait()
+        self.through()
+
+    def through(self) -> None:
+        """Have put the question, or need none."""
+        if not self._through.is_set():
+            self._queue.remove(self)
+            self._through.set()
 
 
 class Tree:
@@ -74,13 +102,19 @@ class Tree:
         self._listeners: list[Callable[[str], None]] = []
         self._untold: deque[str] = deque(maxlen=UNTOLD)
         self._places = asyncio.Semaphore(PLACES)
+        self._queue: list[Ticket] = []
         self._create = create
         self._pending: dict[str, Event] = {}
         self._blobs: list[tuple[str, bytes]] = []
         self._changed = asyncio.Event()
-        self._driven, self._since = 0.0, time.monotonic()
+        self._driven, self._since = row.driven, time.monotonic()
 
     # ---- records
+
+    def recorded(self, key: str) -> Event | None:
+        """The record under a key, unless it was taken back."""
+        event = self.events.get(key)
+        return None if event is None or event.state == "withdrawn" else event
 
     def recall(self, key: str, kind: str, digest: str) -> Event | None:
         """What is recorded under a key, if it was the same that is asked for now.
@@ -88,13 +122,22 @@ class Tree:
         Raises:
             Diverged: The journal holds something else there.
         """
-        event = self.events.get(key)
+        event = self.recorded(key)
         if event is not None and (event.kind, event.digest) != (kind, digest):
             raise Diverged(
                 f"run {self.row.id} cannot be replayed: at {key} it did {event.kind} ({event.digest[:8]}), "
                 f"and now asks for {kind} ({digest[:8]})"
             )
         return event
+
+    def attempts(self, key: str) -> int:
+        """How often a step was begun, or taken back, that has not ended."""
+        event = self.events.get(key)
+        return (event.data or 0) if event is not None and event.state in ("started", "withdrawn") else 0
+
+    def below(self, key: str) -> list[Event]:
+        """The records of what happened in a call."""
+        return [event for place, event in self.events.items() if place.startswith(key + "/")]
 
     def record(self, event: Event) -> None:
         """Append or replace a record; it is durable after the next `commit`."""
@@ -126,8 +169,11 @@ class Tree:
         """
         if status is None:
             status = "waiting" if self.questions else "running"
-        self.row = dataclasses.replace(self.row, status=status, outcome=outcome, updated=time.time())
-        batch = Batch(self.row, tuple(self._pending.values()), tuple(self._blobs), self._create, synced)
+        now = time.time()
+        self.row = dataclasses.replace(self.row, status=status, outcome=outcome, updated=now, driven=self.driven)
+        events = tuple(self._pending.values())
+        secrets = self.redact.held([outcome, *(event.data for event in events)])
+        batch = Batch(self.row, events, tuple(self._blobs), self._create, synced, secrets)
         # Cleared before the write is awaited: whoever records meanwhile belongs to the next batch.
         self._pending.clear()
         self._blobs.clear()
@@ -182,20 +228,35 @@ class Tree:
         finally:
             leave()
 
+    @contextlib.contextmanager
+    def ticket(self) -> Iterator[Ticket]:
+        """While a call is made: its place in the order of questions, however long it takes to make each of them."""
+        ticket = Ticket(self._queue)
+        try:
+            yield ticket
+        finally:
+            ticket.through()
+
     @property
     def driven(self) -> float:
-        """Seconds of work so far in this process, without waiting for a person."""
+        """Seconds of work so far, in all processes that drove this run, without waiting for a person."""
         return self._driven + (time.monotonic() - self._since if self.active > 0 else 0.0)
 
     # ---- questions
+
+    @property
+    def shown(self) -> dict[str, Question]:
+        """The open questions that people may see: what was seen is in the record, whenever this process is killed."""
+        return {key: waiting.question for key, waiting in self.questions.items() if waiting.recorded}
 
     async def ask(self, question: Question) -> Answer:
         """Wait in place until someone answers."""
         waiting = Open(question, asyncio.get_running_loop().create_future())
         self.questions[question.key] = waiting
         try:
-            self.changed()
             await self.commit()
+            waiting.recorded = True
+            self.changed()
             with self.blocked():
                 answer = await waiting.answer
             await self.commit()  # no longer waiting, for whoever looks at the list of runs
@@ -205,8 +266,8 @@ class Tree:
                 self._withdraw(self.events[question.key])
             self.changed()
 
-    def withdraw(self, prefix: str, keep: str) -> None:
-        """Take back the open questions whose keys begin so, but for one: they were about something else."""
+    def withdraw(self, prefix: str = "", keep: str = "") -> None:
+        """Take back the open questions whose keys begin so, but for one: no answer to them would count any more."""
         for key, event in list(self.events.items()):
             if event.state == "asked" and key.startswith(prefix) and key != keep:
                 self._withdraw(event)
@@ -244,7 +305,26 @@ class Tree:
     def granted(self, question: Question) -> Answer | None:
         """The answer to a question that a person gave with one before it, for the rest of the run."""
         given = self.grants.get(_scope(question)) if question.kind == "approval" else None
-        return None if given is None else Answer("once", note=self.events[given].data["answer"]["note"], by="grant")
+        if given is None or _call_of(given) == _call_of(question.key):
+            return None  # what was granted with a picture of this very call is shown as it has become
+        return Answer("once", note=self.events[given].data["answer"]["note"], by="grant")
+
+    async def shared(self, question: Question) -> Answer | None:
+        """The answer to the same question of another call, where one waits and may be shared."""
+        while question.repeatable and (twin := self._twin(question)) is not None:
+            with self.blocked():
+                await asyncio.wait((twin.answer,))
+            if not twin.answer.cancelled():  # else that call was given up: the question is put for this one
+                given = twin.answer.result()
+                decision = "once" if given.decision == "run" else given.decision
+                return dataclasses.replace(given, decision=decision, by="the same question")
+        return None
+
+    def _twin(self, question: Question) -> Open | None:
+        for waiting in self.questions.values():
+            if dataclasses.replace(waiting.question, key=question.key) == question:
+                return waiting
+        return None
 
     # ---- watching
 
@@ -280,6 +360,11 @@ class Tree:
 def _scope(question: Question) -> tuple[str, ...]:
     """What "for the rest of this run" covers: the same asker, function and scope, as long as their code is the same."""
     return (*question.chain, question.function, question.scope, question.worker_code, question.function_code)
+
+
+def _call_of(key: str) -> str:
+    """The place of the call that a question is about."""
+    return key.rpartition(".")[0]
 
 
 def question_of(event: Event) -> Question:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import count
 from typing import Any, Protocol
 
@@ -17,6 +18,7 @@ import anyio
 
 from llm_do_mcp.errors import CallError, InvalidOutput, LimitReached, ModelError, ModelUnavailable
 from llm_do_mcp.models.replay import Records
+from llm_do_mcp.models.select import check_names
 from llm_do_mcp.models.turn import Model, Request, ToolSpec
 from llm_do_mcp.runtime import debug, gate, telemetry
 from llm_do_mcp.runtime.display import arguments, cut, escape
@@ -113,7 +115,6 @@ class _Worker:
 
     async def _turn(self, turn: int) -> dict[str, Any]:
         run = self.run
-        run.tree.tell(f"{' > '.join(run.chain)}: turn {turn + 1}")
         system = "\n\n".join((self.definition.instructions, *self.definition.system_context))
         tools = tuple(
             ToolSpec(shown, function.declaration.description, function.declaration.input_schema, strict=True)
@@ -121,6 +122,8 @@ class _Worker:
             if shown not in self.definition.hidden
         )
 
+        asked = [system, _without_bytes(self.messages, self.definition.attachments), [tool.name for tool in tools]]
+        replays = any(name.startswith("replay:") for name in self.models)
         live = False
 
         async def perform(_: Leave) -> JSON:
@@ -128,59 +131,57 @@ class _Worker:
             live = True
             run.meter.check("max_turns", "max_tokens")
             run.meter.charge(turns=1)  # before it is waited for: no other branch may take the same last turn
-            if not self.models:
-                raise ModelError(
-                    f"worker {self.definition.name} has no model; set `model` in its file or in the manifest, "
-                    "LLM_DO_MODEL in the environment, or --model"
-                )
-            while True:
-                name = self.models[0]
-                request = Request(
-                    worker=self.definition.name,
-                    model=name,
-                    system=system,
-                    messages=tuple(self.messages),
-                    tools=tools,
-                    output_schema=self.definition.output_schema,
-                    turn=turn,
-                    key=f"{run.path}t{turn}",
-                    digest=digest_of("model", asked) if name.startswith("replay:") else "",
-                )
-                model = self.bench.model(name, run.tree.store.events)
-                if debug.enabled():
-                    debug.show_request(run.tree.redact, self.definition, request)
-                try:
-                    deadline = anyio.current_time() + self.definition.limits.timeout_s
-                    reply = await model.reply(request, deadline=deadline)
-                except ModelUnavailable:
-                    if len(self.models) == 1:
-                        raise
-                    self.models.pop(0)
-                    continue
-                usage = reply.usage
-                answer: dict[str, Any] = {
-                    "content": [dict(block) for block in reply.content],
-                    "stop_reason": reply.stop_reason,
-                    "model": name,
-                    "answered_by": reply.model,
-                    "usage": {
-                        "input_tokens": usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
-                        "output_tokens": usage.output_tokens,
-                    },
-                }
-                self.span.set("gen_ai.response.model", reply.model)
-                self.span.add("gen_ai.usage.input_tokens", answer["usage"]["input_tokens"])
-                self.span.add("gen_ai.usage.output_tokens", answer["usage"]["output_tokens"])
-                if debug.enabled():
-                    debug.show_reply(run.tree.redact, request, answer)
-                return answer
+            run.tree.tell(f"{' > '.join(run.chain)}: turn {turn + 1}")
+            request = Request(
+                worker=self.definition.name,
+                model="",
+                system=system,
+                messages=tuple(self.messages),
+                tools=tools,
+                output_schema=self.definition.output_schema,
+                turn=turn,
+                key=f"{run.path}t{turn}",
+                digest=digest_of("model", asked) if replays else "",
+            )
+            return await self._reply(request)
 
-        asked = [system, _without_bytes(self.messages, self.definition.attachments), [tool.name for tool in tools]]
         reply: dict[str, Any] = await run.step(f"t{turn}", "model", asked, perform, once=False)
         while self.models and self.models[0] != reply["model"]:
             self.models.pop(0)  # a fallback that was chosen stays chosen
         run.meter.charge(turns=0 if live else 1, tokens=tokens(reply))
         return reply
+
+    async def _reply(self, request: Request) -> dict[str, Any]:
+        """What the first model of the chain that can be reached replies to a request, as the record keeps it."""
+        check_names(self.definition.name, self.models)
+        tree = self.run.tree
+        while True:
+            request = replace(request, model=self.models[0])
+            model = self.bench.model(request.model, tree.store.events)
+            if debug.enabled():
+                debug.show_request(tree.redact, self.definition, request)
+            try:
+                reply = await model.reply(request, deadline=anyio.current_time() + self.run.seconds_left)
+                break
+            except ModelUnavailable:
+                if len(self.models) == 1:
+                    raise
+                self.models.pop(0)
+        usage = reply.usage
+        took_in = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+        kept = {
+            "content": [dict(block) for block in reply.content],
+            "stop_reason": reply.stop_reason,
+            "model": request.model,
+            "answered_by": reply.model,
+            "usage": {"input_tokens": took_in, "output_tokens": usage.output_tokens},
+        }
+        self.span.set("gen_ai.response.model", reply.model)
+        self.span.add("gen_ai.usage.input_tokens", took_in)
+        self.span.add("gen_ai.usage.output_tokens", usage.output_tokens)
+        if debug.enabled():
+            debug.show_reply(tree.redact, request, kept)
+        return kept
 
     async def _call(self, turn: int, index: int, block: Mapping[str, Any]) -> dict[str, Any]:
         try:

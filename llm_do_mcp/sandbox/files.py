@@ -18,11 +18,12 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from llm_do_mcp.errors import FileMissing, NotShowable, SandboxError
+from llm_do_mcp.errors import FileMissing, Outdated, SandboxError
 from llm_do_mcp.sandbox import names, patterns, text
 from llm_do_mcp.sandbox.backend import Backend
 from llm_do_mcp.sandbox.opener import Directory, Found
 from llm_do_mcp.sandbox.root import Root
+from llm_do_mcp.sandbox.text import Encoding
 
 MAX_LISTED = 1_000
 MAX_SKIPPED = 20
@@ -35,9 +36,13 @@ class Handles:
 
     Args:
         tidy: Remove what killed writers left in a writable root when it is first opened.
+
+    Attributes:
+        writing: Held while a file is looked at and replaced.
     """
 
     def __init__(self, *, tidy: bool = False) -> None:
+        self.writing = threading.Lock()
         self._tidy = tidy
         self._opened: dict[tuple[str, str, tuple[str, ...]], Directory] = {}
         self._lock = threading.Lock()
@@ -108,6 +113,27 @@ class TextRead:
     total_chars: int
     truncated: bool
     unread_bytes_from: int | None
+
+
+@dataclass(frozen=True)
+class Present:
+    """What a write would replace.
+
+    Args:
+        state: Is another one when the file has changed, come or gone: the digest of its bytes, or `NOTHING`.
+        text: What it holds; None where there is no file, or where that cannot be shown.
+        encoding: Which it keeps.
+        problem: Why its content cannot be shown, or "".
+    """
+
+    state: str
+    text: str | None = None
+    encoding: Encoding = "utf-8"
+    problem: str = ""
+
+
+NOTHING = "no file"
+"""The state of a file that is not there."""
 
 
 @dataclass(frozen=True)
@@ -245,33 +271,39 @@ class Sandbox:
         root, directory, parts = self._readable(alias, rel)
         return directory.read_whole(parts, min(max_bytes, root.max_file_bytes))
 
-    def current_text(self, alias: str, rel: str) -> str | None:
-        """What a write would replace, for the difference that a person is shown; None where the file would be new.
+    def present(self, alias: str, rel: str) -> Present:
+        """What a write would replace, for the difference that a person is shown.
 
         Also in `out` roots, whoever wrote the file: the person decides about it.
 
         Raises:
-            NotShowable: The file is not text, or too large to be shown.
             SandboxError: The write would be refused.
         """
         root, directory, parts = self._writable(alias, rel)
         if not directory.would_replace(parts):
-            return None
+            return Present(NOTHING)
         data, whole = directory.read(parts, root.max_file_bytes)
+        state, encoding = hashlib.sha256(data).hexdigest(), text.encoding_of(data)
         if not whole:
-            raise NotShowable(f"{_place(alias, parts)}: larger than the {root.max_file_bytes} bytes that are read")
+            about = directory.stat(parts)
+            problem = f"{_place(alias, parts)}: larger than the {root.max_file_bytes} bytes that are read"
+            return Present(f"{state} of {about.st_size} bytes at {about.st_mtime_ns}", None, encoding, problem)
         try:
-            return _decoded(alias, parts, data, whole)
+            return Present(state, _decoded(alias, parts, data, whole), encoding)
         except SandboxError as error:
-            raise NotShowable(str(error)) from None
+            return Present(state, None, encoding, str(error))
 
-    def write_text(self, alias: str, rel: str, content: str) -> Written:
+    def write_text(self, alias: str, rel: str, content: str, *, over: str = "") -> Written:
         """Create a text file or replace it as a whole; folders on the way are created.
 
         A file that begins with a byte order mark keeps it and its encoding; others are UTF-8. Line ends are written
         as they are given.
 
+        Args:
+            over: The state of what may be replaced, see `Present`; "" for any. Replacing a file by itself always may.
+
         Raises:
+            Outdated: Something else would be replaced. Nothing changed.
             SandboxError: The path is refused, the content too large, or the disk does not take it. Nothing changed.
         """
         root, directory, parts = self._writable(alias, rel)
@@ -282,7 +314,12 @@ class Sandbox:
             raise SandboxError(f"{_place(alias, parts)}: {error}") from None
         if len(data) > root.max_file_bytes:
             raise SandboxError(f"{_place(alias, parts)}: {len(data)} bytes, allowed are {root.max_file_bytes}")
-        created = directory.write_atomic(parts, data)
+        # No system exchanges a file only where it is still the one that was looked at. So it is looked at as late as
+        # can be, and no other write of ours comes in between.
+        with self._handles.writing:
+            if over and self.present(alias, rel).state not in (over, hashlib.sha256(data).hexdigest()):
+                raise Outdated(f"{_place(alias, parts)} has changed since the write was approved; nothing was written")
+            created = directory.write_atomic(parts, data)
         path = names.shown_path(parts)
         self.written.add((alias, path))
         return Written(path, len(data), created, hashlib.sha256(data).hexdigest())

@@ -51,13 +51,14 @@ def decode(data: bytes, *, whole: bool) -> str:
 
 
 def encode(text: str, encoding: Encoding) -> bytes:
-    """The bytes of a text, with the byte order mark that its encoding has in a file.
+    """The bytes of a text, with the byte order mark that its encoding has in a file, and never with two.
 
     Raises:
         NotText: A lone surrogate, which no encoding can hold.
     """
     try:
-        return _mark_of(encoding) + text.encode("utf-8" if encoding == "utf-8-sig" else encoding)
+        mark = _mark_of(encoding)
+        return mark + (text.removeprefix("\ufeff") if mark else text).encode(encoding.removesuffix("-sig"))
     except UnicodeEncodeError as error:
         raise NotText(f"character {error.start} is half of a surrogate pair and cannot be written") from None
 

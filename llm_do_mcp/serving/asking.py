@@ -63,5 +63,5 @@ def answer_from(question: Question, result: ElicitResult) -> Answer:
 
 
 def silence(kind: Silence) -> Answer:
-    """No answer, and how that came to be."""
+    """A client's way of not answering."""
     return Answer(silence=kind, by=CLIENT)

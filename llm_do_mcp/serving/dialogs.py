@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +21,8 @@ from mcp.types import CONNECTION_CLOSED
 from llm_do_mcp.runtime.engine import Engine
 from llm_do_mcp.runtime.question import Answer, Question
 from llm_do_mcp.serving.asking import answer_from, form, silence
-from llm_do_mcp.serving.joining import connection_of
-
-Silent = Callable[[str, Sequence[Question], Context[None, Any]], Awaitable[None]]
-"""What happens with questions that a client left without an answer for too long: their run, themselves, the
-call that they came up in."""
+from llm_do_mcp.serving.connection import connection_of
+from llm_do_mcp.serving.nobody import Nobody
 
 
 @dataclass
@@ -42,11 +39,11 @@ class Dialogs:
     Args:
         engine: Has the questions and takes the answers.
         patience: Seconds that a dialog waits for its answer.
-        silent: Called for a question whose dialog was in vain; the dialog is withdrawn by then.
+        nobody: Takes the questions whose dialog was in vain.
     """
 
-    def __init__(self, engine: Engine, patience: float, silent: Silent) -> None:
-        self._engine, self._patience, self._silent = engine, patience, silent
+    def __init__(self, engine: Engine, patience: float, nobody: Nobody) -> None:
+        self._engine, self._patience, self._nobody = engine, patience, nobody
         self._open: dict[str, dict[str, _Dialog]] = {}
 
     def of(self, run: str) -> Collection[str]:
@@ -89,9 +86,10 @@ class Dialogs:
                 if (answer := asked.result()) is not None:
                     self._heard(context)
                     await self._engine.answer(run, question.key, answer)  # noted where another came first
+                    await self._nobody.undecided(run, question, answer, context)
             elif not settled.done():
                 asked.cancel()
-                await self._silent(run, (question,), context)
+                await self._nobody.silent(run, (question,), context)
         finally:
             # Cancelled, the request to the client is followed by a word that its dialog is no longer wanted.
             asked.cancel()

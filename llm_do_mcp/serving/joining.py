@@ -9,25 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mcp.server.mcpserver import Context
-
 from llm_do_mcp.runtime.run import digest_of
-
-MODERN = "2026-07-28"
-"""The revision whose requests stand alone."""
-_PIPE = object()
-
-
-def connection_of(context: Context[None, Any]) -> object | None:
-    """What stands for the connection of a request: the same object for all that come over it.
-
-    Clients of the handshake revisions introduce themselves once for each connection. A request of 2026-07-28 stands
-    alone, but for a pipe, which has one client; over HTTP nothing tells one client from another, and there is None.
-    """
-    if context.protocol_version != MODERN:
-        introduced: object | None = context.session.client_params
-        return introduced
-    return _PIPE if context.headers is None else None
 
 
 class HandedOver:
@@ -46,7 +28,7 @@ class HandedOver:
 
         Args:
             run: The run.
-            connection: What stands for the connection, the same object at each call; None where there is none.
+            connection: See `connection_of`.
             tool, arguments: The call.
         """
         self._calls = {known: call for known, call in self._calls.items() if self._unfinished(known)}

@@ -22,12 +22,14 @@ from mcp.server.session import ServerSession
 from mcp.types import ElicitRequestURLParams
 
 from llm_do_mcp.runtime.engine import Engine
-from llm_do_mcp.runtime.question import Question, Silence
-from llm_do_mcp.serving.asking import opens_addresses, silence
-from llm_do_mcp.serving.joining import connection_of
+from llm_do_mcp.runtime.question import Answer, Question, Silence
+from llm_do_mcp.serving.asking import opens_addresses
+from llm_do_mcp.serving.connection import connection_of
 from llm_do_mcp.serving.page.server import ApprovalPage, Browse
 
 INVITATION = "A run waits for your decision. Open the approval page?"
+
+DENIED_BY = "--when-nobody-can-answer deny"
 
 WhenNobody = Literal["pause", "deny"]
 Place = Literal["browser", "client", ""]
@@ -57,6 +59,11 @@ class Nobody:
         self._silent: list[object] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
+    @property
+    def denies(self) -> bool:
+        """Whether what cannot be asked is refused."""
+        return self._when == "deny"
+
     # ---- who was silent
 
     def is_silent(self, context: Context[None, Any]) -> bool:
@@ -76,6 +83,11 @@ class Nobody:
             self._silent.append(client)
         await self.answers(run, questions, "timed_out", context)
 
+    async def undecided(self, run: str, question: Question, answer: Answer, context: Context[None, Any]) -> None:
+        """Deal with what a client brought for a question, where that leaves it open: it would bring the same again."""
+        if answer.silence and self._engine.question(run, question.key) is not None:
+            await self.silent(run, (question,), context)
+
     # ---- what becomes of their questions
 
     async def answers(self, run: str, questions: Sequence[Question], why: Silence, context: Context[None, Any]) -> bool:
@@ -91,8 +103,8 @@ class Nobody:
             Whether something still waits for a person.
         """
         for question in questions:
-            if self._when == "deny" and question.kind != "in_doubt":
-                await self._engine.answer(run, question.key, silence(why))
+            if self.denies and question.kind != "in_doubt":
+                await self._engine.answer(run, question.key, Answer(silence=why, by=DENIED_BY))
         waiting = [question for question in questions if self._engine.question(run, question.key) is not None]
         if waiting:
             await self._tell(run, context.session)

@@ -69,7 +69,7 @@ def handed_over(account: Mapping[str, Any], after_s: float, asked: Sequence[Ques
 
 
 def waits_for_person(
-    account: Mapping[str, Any], questions: Sequence[Question], *, page: Place, by_tool: bool
+    account: Mapping[str, Any], questions: Sequence[Question], *, page: Place, how: str, by_tool: bool
 ) -> CallToolResult:
     """The run waits for a person whom this client cannot ask, or who did not answer there.
 
@@ -77,11 +77,12 @@ def waits_for_person(
         account: Of the run, as it stands.
         questions: What waits.
         page: Where the person was shown the approval page.
+        how: The command that asks in a terminal.
         by_tool: The questions can be answered with the tool `run_approve`, which needs their keys.
     """
     run = account["id"]
     lines = [
-        f"run {run} waits for a person, who can answer {ON_PAGE[page]}in a terminal with: llm-do approve {run}",
+        f"run {run} waits for a person, who can answer {ON_PAGE[page]}in a terminal with: {how}",
         f"Then call run_wait with run_id {run!r} for the result.",
     ]
     for question in questions[:MAX_QUESTIONS]:

@@ -42,13 +42,15 @@ from llm_do_mcp.project.load import Project
 from llm_do_mcp.runtime.approvals import Approvals
 from llm_do_mcp.runtime.display import cut, escape
 from llm_do_mcp.runtime.engine import GATHER_S, Asks, Done, Engine
+from llm_do_mcp.runtime.hint import of_project
 from llm_do_mcp.runtime.question import Answer
-from llm_do_mcp.runtime.redact import redactor
+from llm_do_mcp.runtime.redact import guard_log, redactor
 from llm_do_mcp.runtime.state import request_state_key, state_folder
 from llm_do_mcp.serving.asking import BY_TOOL, NOTE_CHARS, answer_from, can_answer_forms, form, opens_addresses, silence
+from llm_do_mcp.serving.connection import MODERN, connection_of
 from llm_do_mcp.serving.dialogs import Dialogs
 from llm_do_mcp.serving.hosts import call_within
-from llm_do_mcp.serving.joining import MODERN, HandedOver, connection_of
+from llm_do_mcp.serving.joining import HandedOver
 from llm_do_mcp.serving.nobody import Nobody, WhenNobody, usual
 from llm_do_mcp.serving.page.server import Browse
 from llm_do_mcp.serving.progress import Progress
@@ -105,11 +107,12 @@ class ProjectServer(MCPServer[None]):
         self.bench = Workbench(project, model=model, approvals=self.approvals)
         self.tools = publish(self.bench, approve_tool=approve_tool)
         folder = state_folder(Path(project.root), state_dir)
-        self.engine = Engine(folder, self.bench.body, redactor(os.environ, project.manifest))
+        redact, hint = redactor(os.environ, project.manifest), of_project(project, state_dir)
+        self.engine = Engine(folder, self.bench.body, redact, hint)
         self.call_within = call_within
         self.answer_within = answer_within
         self._nobody = Nobody(self.engine, when_nobody_can_answer or usual(), browse)
-        self._dialogs = Dialogs(self.engine, answer_within, self._nobody.silent)
+        self._dialogs = Dialogs(self.engine, answer_within, self._nobody)
         self._handed = HandedOver(self.engine.drives)
         self._ending = False
         super().__init__(
@@ -156,6 +159,7 @@ class ProjectServer(MCPServer[None]):
 
     async def run_stdio_async(self) -> None:
         """Serve over stdio, hardened, and let go of everything at the end of input."""
+        guard_log(self.engine.redact)
         with ends_in_time() as clock:
 
             def at_end() -> None:
@@ -168,6 +172,8 @@ class ProjectServer(MCPServer[None]):
                     async with hardened_stdio(at_end) as (read, write):
                         options = self._lowlevel_server.create_initialization_options()
                         await self._lowlevel_server.run(read, write, options)
+            except* ConnectionError:
+                pass  # a client that no longer reads is gone, as one whose input has ended
             finally:
                 await self.aclose()
 
@@ -198,11 +204,14 @@ class ProjectServer(MCPServer[None]):
         if (joined := self._handed.find(connection_of(context), published.name, arguments)) is not None:
             return joined, 0
         assert published.declaration is not None
-        definition = self.bench.define_call(published.declaration, published.to_input(arguments), published.rules)
+        value, unattended = published.to_input(arguments), self._nobody.denies and not self._can_ask(context)
+        definition = self.bench.define_call(published.declaration, value, published.rules, unattended=unattended)
         meta: Mapping[str, Any] = context.request_context.meta or {}
-        key = meta.get(KEY)
-        if not isinstance(key, str):
+        if (key := meta.get(KEY)) is None:
             return await self.engine.start(published.subject, definition), 0
+        if not isinstance(key, str) or not key:
+            shown = cut(escape(json.dumps(key)), 80)
+            raise InvalidInput(f"{published.name}: {KEY} in _meta must be a text that is not empty, not {shown}")
         run = await self.engine.start(published.subject, definition, key=key)
         begun = await self.engine.definition(run)
         if begun is not None and (begun.name, begun.input) != (definition.name, definition.input):
@@ -221,6 +230,7 @@ class ProjectServer(MCPServer[None]):
                 self._nobody.heard(context)
                 answer = answer_from(question, response) if understood else silence("malformed")
                 await self.engine.answer(run, key, answer)
+                await self._nobody.undecided(run, question, answer, context)
 
     async def _settled(self, run: str, asked: Asks) -> bool:
         """Answer what `--approvals` has an answer for; whether there was any."""
@@ -334,7 +344,8 @@ class ProjectServer(MCPServer[None]):
         if not waiting:
             return handed_over(account, within, self.engine.questions(run))
         page = self._nobody.shown(run)
-        return waits_for_person(account, waiting, page=page, by_tool=RUN_APPROVE in self.tools)
+        by_tool, how = RUN_APPROVE in self.tools, self.engine.hint("approve", run)
+        return waits_for_person(account, waiting, page=page, how=how, by_tool=by_tool)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -79,10 +79,14 @@ async def hardened_stdio(at_end: Callable[[], None]) -> AsyncIterator[tuple[Any,
     """The SDK's stdio streams, hardened.
 
     Args:
-        at_end: Called when the input has ended, before anything that was under way is cancelled.
+        at_end: Called when the input has ended or nobody reads the output any more, before anything that was under
+            way is cancelled.
+
+    Raises:
+        ExceptionGroup: Of a `ConnectionError`, where nobody reads the output any more.
     """
     incoming: Any = Incoming(guard_stdin())
-    outgoing: Any = Outgoing(guard_stdout())
+    outgoing: Any = Outgoing(guard_stdout(), at_end)
     async with stdio_server(incoming, outgoing) as (read, write):
         cleaned = _Cleaned(write)
         yield _Watched(read, at_end, cleaned), cleaned

@@ -1,7 +1,7 @@
 """What a project publishes over MCP: one table from tool names to functions.
 
 Every exported worker is a tool (the entry worker bears the project's name), so are three operations for each
-published alias, one search, and the two that follow a run that was handed over. Each row says how its arguments
+published alias, one search, and those that follow a run that was handed over. Each row says how its arguments
 become the input of a function of the gate; there is no second way to act.
 """
 
@@ -23,6 +23,7 @@ from llm_do_mcp.toolsets import delegation, filesystem, overview, rules, search
 
 if TYPE_CHECKING:
     from llm_do_mcp.project.effective import Worker
+    from llm_do_mcp.project.load import Project
     from llm_do_mcp.toolsets.workbench import Workbench
 
 READ_CHARS = 40_000
@@ -145,7 +146,7 @@ def worker_declaration(bench: Workbench, worker: Worker, roots: tuple[Root, ...]
         worker: The only one that it can call.
         roots: From which attachments can be named.
     """
-    policy = bench.project.manifest.attachment_policy or AttachmentPolicy()
+    policy = direct_policy(bench.project)
     return Declaration(
         name="worker.call",
         shown=delegation.WORKER_CALL,
@@ -161,6 +162,11 @@ def worker_declaration(bench: Workbench, worker: Worker, roots: tuple[Root, ...]
             "policy": policy.model_dump(mode="json"),
         },
     )
+
+
+def direct_policy(project: Project) -> AttachmentPolicy:
+    """What holds for the attachments of a person or a client that calls a worker directly."""
+    return project.manifest.attachment_policy or AttachmentPolicy()
 
 
 def worker_input(worker: Worker, arguments: Mapping[str, Any], extras: tuple[str, ...]) -> JSON:
@@ -277,7 +283,8 @@ def _files(bench: Workbench, root: Root, client: tuple[Rule, ...]) -> list[Publi
     return [
         published(declaration)
         for declaration in filesystem.declare((root,))
-        if not bench.approvals.hides(CLIENT, declaration.name) or overview.may_run(client, declaration, "client")
+        if "allow" in overview.answers(client, declaration, "client")
+        or not bench.approvals.hides(CLIENT, declaration.name)
     ]
 
 

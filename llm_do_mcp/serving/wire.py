@@ -96,19 +96,24 @@ class Outgoing:
 
     Args:
         file: The descriptor to write to; left open.
+        at_end: Called when nobody reads any more, before that is raised as a `ConnectionError`.
     """
 
-    def __init__(self, file: int) -> None:
-        self._file = file
+    def __init__(self, file: int, at_end: Callable[[], None]) -> None:
+        self._file, self._at_end = file, at_end
         self._piped = _kind_in(file, stat.S_ISFIFO)
 
     async def write(self, text: str) -> None:
         """Write a message as a whole."""
         data = text.encode()
-        if self._piped and self._takes(len(data)):
-            os.write(self._file, data)
-        else:
-            await anyio.to_thread.run_sync(self._write, data)
+        try:
+            if self._piped and self._takes(len(data)):
+                os.write(self._file, data)
+            else:
+                await anyio.to_thread.run_sync(self._write, data)
+        except ConnectionError:
+            self._at_end()
+            raise
 
     async def flush(self) -> None:
         """Nothing is held back."""

@@ -34,6 +34,10 @@ def main() -> None:
 def _answer(arguments: list[str]) -> tuple[str, int]:
     if arguments in ([], ["-h"], ["--help"], ["help"]):
         return USAGE, 0 if arguments else 2
+    if arguments == ["--version"]:
+        import llm_do_mcp
+
+        return f"te {llm_do_mcp.__version__}\n", 0
     return execute(
         arguments,
         roots={".": os.getcwd()},

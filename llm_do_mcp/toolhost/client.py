@@ -38,7 +38,8 @@ class ToolHost:
         start_timeout: Seconds until a started process must answer.
         import_timeout: Seconds that the import of a module may take.
         cancel_grace: Seconds that a cancelled call has to end by itself.
-        drain: Seconds that the other calls have to finish in a process that must be killed.
+        drain: Seconds that the other calls have to finish in a process that must be killed. The one that has to be
+            stopped runs on for as long, since nothing else can stop it.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class ToolHost:
         start_timeout: float = 10.0,
         import_timeout: float = 10.0,
         cancel_grace: float = 0.5,
-        drain: float = 1.0,
+        drain: float = 10.0,
     ) -> None:
         self._root = os.path.abspath(project_root)
         self._python = python
@@ -225,7 +226,9 @@ class ToolHost:
             if frame["say"] == "died":
                 how = host.killed or frame["how"]
                 raise ToolHostDied(f"{path}: the tool host ended while `{name}` ran ({how}); its effect is unknown")
-            raise (InvalidInput if frame["kind"] == "input" else FunctionFailed)(frame["text"])
+            if frame["kind"] == "input":
+                raise InvalidInput(frame["text"])
+            raise FunctionFailed(frame["text"], frame["traceback"])
         raise FunctionFailed(f"{path}: the tool host keeps ending before `{name}` can begin; nothing was run")
 
     async def _exchange(

@@ -24,13 +24,22 @@ from llm_do_mcp.toolhost.modules import ImportFailed, ProjectImporter
 from llm_do_mcp.toolhost.results import Unreturnable, checked_result, clean_text
 from llm_do_mcp.toolhost.signatures import Mismatch
 
+TRACEBACK_CHARS = 20_000
+"""The end of a traceback, as much of it as is sent."""
+
 
 class _Failure(Exception):
-    """A call that cannot be done. `kind` tells the server whether its input is to blame."""
+    """A call that cannot be done. `kind` tells the server whether its input is to blame, `raised` what the project's
+    code raised: its traceback is for the server to show, which knows the secrets that must not be in it."""
 
-    def __init__(self, kind: Literal["input", "failed"], message: str) -> None:
+    def __init__(self, kind: Literal["input", "failed"], message: str, raised: BaseException | None = None) -> None:
         super().__init__(message)
-        self.kind = kind
+        self.kind, self.raised = kind, raised
+
+
+def _error(kind: str, text: str, raised: BaseException | None = None) -> Frame:
+    found = "" if raised is None else "".join(traceback.format_exception(raised))
+    return {"say": "error", "kind": kind, "text": clean_text(text), "traceback": clean_text(found[-TRACEBACK_CHARS:])}
 
 
 class _Module:
@@ -103,12 +112,11 @@ class Dispatcher:
         try:
             outcome = {"say": "result", "value": self._outcome(call, frame)}
         except _Failure as failure:
-            outcome = {"say": "error", "kind": failure.kind, "text": clean_text(str(failure))}
+            outcome = _error(failure.kind, str(failure), failure.raised)
         except Cancelled:
-            outcome = {"say": "error", "kind": "failed", "text": "cancelled"}
+            outcome = _error("failed", "cancelled")
         except BaseException as error:  # a fault of ours; the server must not wait for ever because of it
-            traceback.print_exc()
-            outcome = {"say": "error", "kind": "failed", "text": f"the tool host failed: {error!r}"}
+            outcome = _error("failed", f"the tool host failed: {error!r}", error)
         call.finish()
         self._calls.pop(call.number, None)
         self._return_home()
@@ -168,8 +176,7 @@ class Dispatcher:
         except BaseException as error:
             if call.cancelled and isinstance(error, asyncio.CancelledError):
                 raise Cancelled from error
-            traceback.print_exception(error)  # to the server's error output, for the author
-            raise _Failure("failed", self._importer.explain(error, path)) from error
+            raise _Failure("failed", self._importer.explain(error, path), error) from error
 
     def _await(self, call: Call, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """What a coroutine returns or raises, run as a task of the loop that all async tools share."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from llm_do_mcp.errors import ToolModuleError
+from llm_do_mcp.errors import FunctionFailed, ToolModuleError
+from llm_do_mcp.runtime import debug
 from llm_do_mcp.runtime.function import JSON, Declaration, Function, Preview
 from llm_do_mcp.runtime.gate import Call
 
 if TYPE_CHECKING:
     from llm_do_mcp.toolhost.client import ToolHost
     from llm_do_mcp.toolhost.descriptions import ToolFunction, ToolModule
+
+
+_log = logging.getLogger(__name__)
 
 
 def declare(modules: Iterable[ToolModule], wanted: Iterable[str] | None) -> tuple[Declaration, ...]:
@@ -41,7 +46,9 @@ def declare(modules: Iterable[ToolModule], wanted: Iterable[str] | None) -> tupl
         if name in broken:
             raise ToolModuleError(broken[name])
         if name not in found:
-            where = ", ".join(module.path for module in modules) or "no tool module was found"
+            if not modules:
+                raise ToolModuleError(f"there is no tool {name!r}: no tool module was found")
+            where = ", ".join(module.path for module in modules)
             raise ToolModuleError(f"there is no tool {name!r} in {where}; there are: {', '.join(found) or 'none'}")
     return tuple(found[name] for name in names)
 
@@ -72,17 +79,24 @@ def bind(declaration: Declaration, host: ToolHost) -> Function:
         async def progress(done: float, total: float | None, message: str) -> None:
             await say(message or (f"{done:g}" if total is None else f"{done:g} of {total:g}"))
 
-        return await host.call(
-            module,
-            name,
-            call.input,
-            on_call=call.call,
-            on_ask=call.ask,
-            on_log=say,
-            on_progress=progress,
-            timeout=None,
-            code_hash=call.code,
-        )
+        try:
+            return await host.call(
+                module,
+                name,
+                call.input,
+                on_call=call.call,
+                on_ask=call.ask,
+                on_log=say,
+                on_progress=progress,
+                timeout=None,
+                code_hash=call.code,
+            )
+        except FunctionFailed as failed:
+            redact = call.run.tree.redact
+            _log.warning("%s failed: %s", name, redact.text(str(failed)))
+            if debug.enabled():
+                debug.show_traceback(redact, name, failed.traceback)
+            raise
 
     async def preview(call: Call) -> Preview:
         return Preview(f"run the project's Python function {name} ({module})", scope=name)

@@ -131,7 +131,8 @@ def bind(declaration: Declaration, bench: Workbench) -> Function:
             attachments = await attach(call, bench, value.get("attachments") or (), worker.attachment_policy)
             context = value.get("extra_context") or ()
             texts = (context,) if isinstance(context, str) else tuple(context)
-            return await bench.define(worker, given, value.get("params") or {}, texts, attachments)
+            params, unattended = value.get("params") or {}, call.run.definition.unattended
+            return await bench.define(worker, given, params, texts, attachments, unattended=unattended)
 
         return await call.run.child(call.key, name, call.input, define, bench.body)
 
@@ -163,11 +164,7 @@ async def attach(
     from llm_do_mcp.project.settings import AttachmentPolicy
 
     caller = AttachmentPolicy.model_validate(call.function.declaration.options["policy"])
-    for policy, whose in ((callee, "the worker called"), (caller, "the caller")):
-        if len(paths) > policy.max_attachments:
-            raise InvalidInput(f"{len(paths)} attachments, {whose} allows {policy.max_attachments}")
-        for path in paths:
-            _check_suffix(path, policy, whose)
+    check_attachments(paths, callee, caller)
     room = min(callee.max_total_bytes, caller.max_total_bytes)
     roots = [Root.from_json(root) for root in call.function.declaration.options["roots"]]
     reader = filesystem.bind(filesystem.declare_attach(roots), bench.handles, bench.session)
@@ -180,6 +177,19 @@ async def attach(
         left -= found["size"]
         attached.append(Attachment(**found))
     return tuple(attached)
+
+
+def check_attachments(paths: Sequence[str], callee: AttachmentPolicy, caller: AttachmentPolicy) -> None:
+    """Hold attachments to the callee's policy and then the caller's, as far as their names tell.
+
+    Raises:
+        InvalidInput: One is not allowed, or there are too many.
+    """
+    for policy, whose in ((callee, "the worker called"), (caller, "the caller")):
+        if len(paths) > policy.max_attachments:
+            raise InvalidInput(f"{len(paths)} attachments, {whose} allows {policy.max_attachments}")
+        for path in paths:
+            _check_suffix(path, policy, whose)
 
 
 def _check_suffix(path: str, policy: AttachmentPolicy, whose: str) -> None:

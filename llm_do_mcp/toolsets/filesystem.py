@@ -11,13 +11,12 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from llm_do_mcp.errors import NotShowable
 from llm_do_mcp.models.attachments import attachment
 from llm_do_mcp.runtime.function import JSON, Declaration, Function, Preview
-from llm_do_mcp.runtime.gate import Call
+from llm_do_mcp.runtime.gate import DETAIL_CHARS, Call
 from llm_do_mcp.runtime.policy import decide
 from llm_do_mcp.runtime.threads import in_thread
-from llm_do_mcp.sandbox.files import Handles, Sandbox
+from llm_do_mcp.sandbox.files import NOTHING, Handles, Sandbox
 from llm_do_mcp.sandbox.names import one_spelling
 from llm_do_mcp.sandbox.root import Root
 
@@ -184,7 +183,7 @@ def _read(sandbox: Sandbox, call: Call) -> JSON:
 
 def _write(sandbox: Sandbox, call: Call) -> JSON:
     alias, rel = sandbox.split(call.input["path"])
-    written = sandbox.write_text(alias, rel, call.input["content"])
+    written = sandbox.write_text(alias, rel, call.input["content"], over=call.basis)
     return {"path": f"{alias}/{written.path}", "bytes": written.bytes, "created": written.created}
 
 
@@ -210,21 +209,14 @@ def _preview_of(action: str) -> Callable[[Sandbox, Call], Preview]:
 
 
 def _preview_write(sandbox: Sandbox, call: Call) -> Preview:
-    import difflib
+    from llm_do_mcp.toolsets.difference import difference
 
     alias, rel = sandbox.split(call.input["path"])
     target, content = one_spelling(call.input["path"]), call.input["content"]
-    try:
-        before = sandbox.current_text(alias, rel)
-    except NotShowable as error:
-        return Preview("write the file", target, f"(its present content cannot be shown: {error})", scope=alias)
-    if before == content:
-        return Preview("write the file", target, "It already holds exactly this content.", scope=alias)
-    names = ("(no file)" if before is None else "now", "then")
-    # Line ends are shown as one kind: what differs in them alone is told by the digest, not by the eye.
-    lines = difflib.unified_diff((before or "").splitlines(), content.splitlines(), *names, lineterm="")
-    action = "create the file" if before is None else "change the file"
-    return Preview(action, target, "\n".join(lines), scope=alias)
+    present = sandbox.present(alias, rel)
+    action = "create the file" if present.state == NOTHING else "change the file"
+    shown = difference(present, content, most=DETAIL_CHARS)
+    return Preview(action, target, shown, scope=alias, basis=present.state)
 
 
 def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:

@@ -39,6 +39,7 @@ class Ended:
         stdout, stderr: What it printed, as far as that is kept.
         left_out: How many bytes are not kept.
         problem: Why it could not be started, or "".
+        flooded: It was stopped because it printed more than it may.
     """
 
     exit_code: int | None
@@ -46,6 +47,7 @@ class Ended:
     stderr: str
     left_out: int
     problem: str = ""
+    flooded: bool = False
 
 
 class Processes(Protocol):
@@ -70,19 +72,29 @@ class Command:
         environment: All of its environment.
         made: A folder that was made for it. Whoever starts it removes it; should that process die, it goes as well.
         most: How many bytes of each of its outputs are kept.
+        flood: How many bytes of each of them it may print, before it is stopped.
 
     Attributes:
         ended: Done when all of its processes have ended; not before it was started.
     """
 
     def __init__(
-        self, program: str, words: Sequence[str], folder: str, environment: Mapping[str, str], made: str, *, most: int
+        self,
+        program: str,
+        words: Sequence[str],
+        folder: str,
+        environment: Mapping[str, str],
+        made: str,
+        *,
+        most: int,
+        flood: int,
     ) -> None:
         self.ended: Future[Ended] = Future()
         self.ended.set_running_or_notify_cancel()  # whoever stops waiting for it cannot cancel it for the others
         self._given = program, words, folder, environment
         self._made = made
         self._captures = Capture(most), Capture(most)
+        self._flood = flood
         self._processes: Processes | None = None
         self._stopped = False
         self._lock = threading.Lock()
@@ -100,7 +112,7 @@ class Command:
                 self.ended.set_result(Ended(None, "", "", 0, getattr(error, "strerror", None) or str(error)))
                 return
         streams = zip((self._processes.popen.stdout, self._processes.popen.stderr), self._captures, strict=True)
-        readers = [threading.Thread(target=_read, args=stream, daemon=True, name="shell-reader") for stream in streams]
+        readers = [threading.Thread(target=self._read, args=s, daemon=True, name="shell-reader") for s in streams]
         waiter = threading.Thread(target=self._wait, args=(self._processes, readers), daemon=True, name="shell-waiter")
         for thread in (*readers, waiter):
             thread.start()
@@ -117,7 +129,15 @@ class Command:
         for reader in readers:
             reader.join(1.0)  # a process that left its group, where that can be, may hold the pipe open for longer
         (out, more_out), (err, more_err) = (capture.text() for capture in self._captures)
-        self.ended.set_result(Ended(code, out, err, more_out + more_err, problem))
+        flooded = any(capture.total > self._flood for capture in self._captures)
+        self.ended.set_result(Ended(None if flooded else code, out, err, more_out + more_err, problem, flooded))
+
+    def _read(self, stream: IO[bytes], capture: Capture) -> None:
+        with stream:
+            while data := stream.read(_CHUNK):
+                capture.take(data)
+                if capture.total > self._flood:
+                    self.stop()
 
 
 class _Guarded:
@@ -203,9 +223,3 @@ class _InJob:
     def end(self) -> None:
         self._ending = True
         self._job.close()
-
-
-def _read(stream: IO[bytes], capture: Capture) -> None:
-    with stream:
-        while data := stream.read(_CHUNK):
-            capture.take(data)

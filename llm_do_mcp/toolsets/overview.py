@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from llm_do_mcp.runtime.function import Declaration
-from llm_do_mcp.runtime.policy import ANY, PATHS, STRENGTH, SUBJECT, Caller, Decision, Rule, default, path_pattern
+from llm_do_mcp.runtime.policy import ANY, PATHS, STRENGTH, SUBJECT, Caller, Decision, Rule, default
 from llm_do_mcp.sandbox.names import BadName
 from llm_do_mcp.toolsets.rules import may_touch
 
@@ -64,12 +64,10 @@ def standing(
     return tuple(_at(place, about, declaration) for place in _places(declaration, workers))
 
 
-def may_run(rules: Sequence[Rule], declaration: Declaration, caller: Caller) -> bool:
-    """Whether there are calls of a function that run without asking."""
-    return any(
-        "allow" in (found.decision, *(said.decision for said in found.exceptions))
-        for found in standing(rules, declaration, caller)
-    )
+def answers(rules: Sequence[Rule], declaration: Declaration, caller: Caller) -> set[Decision]:
+    """The answers that there are for calls of a function."""
+    found = standing(rules, declaration, caller)
+    return {place.decision for place in found} | {said.decision for place in found for said in place.exceptions}
 
 
 def idle(rules: Iterable[Rule], declarations: Sequence[Declaration], caller: Caller) -> Iterable[Rule]:
@@ -91,7 +89,7 @@ def _at(place: str, about: Sequence[Rule], declaration: Declaration) -> Standing
         for rule in about
         if rule not in whole
         and (rule.decision in weaker or rule.subject in whole[0].unless)
-        and rule.decision != decision
+        and (rule.decision != decision or decision == "deny")  # one that refuses is never left out
         and _touches(rule, declaration, place)
     ]
     subject = f"{place}/**" if declaration.name.startswith(PATHS) else place
@@ -118,16 +116,21 @@ def _covers(rule: Rule, declaration: Declaration, place: str) -> bool:
     if not declaration.name.startswith(PATHS):
         return False
     try:
-        pattern = path_pattern(rule.subject)
+        pattern = rule.paths()
     except BadName:
         return False
     return pattern == ("**",) or (pattern[1:] == ("**",) and may_touch(rule, place))
 
 
+def _is_folder_only(rule: Rule) -> bool:
+    """Whether a rule speaks of nothing but an alias itself, which is no file."""
+    return rule.subject not in (None, ANY) and len(rule.paths()) == 1 and rule.paths() != ("**",)
+
+
 def _touches(rule: Rule, declaration: Declaration, place: str) -> bool:
     """Whether a rule speaks of some call that is done to a place."""
     if declaration.name.startswith(PATHS):
-        return may_touch(rule, place)
+        return may_touch(rule, place) and not (declaration.name != "files.list" and _is_folder_only(rule))
     if declaration.name == "worker.call":
         return _covers(rule, declaration, place) or set(place) & set("*?[") != set()
     return rule.subject in (None, ANY) or declaration.name in SUBJECT

@@ -46,6 +46,8 @@ SECONDS = 300.0
 """How long a command may take."""
 MOST_BYTES = 16_000
 """How much of each of a command's outputs is kept."""
+MOST_PRINTED = 16_000_000
+"""How much a command may print on each of them: one that prints more is ended."""
 MOST_CHARS = 20_000
 """How long a command line may be."""
 
@@ -102,6 +104,7 @@ def declare(settings: Shell, roots: Sequence[Root], usual: Sequence[Root], path:
                 "roots": [root.to_json() for root in roots],
                 "seconds": SECONDS,
                 "most_bytes": MOST_BYTES,
+                "most_printed": MOST_PRINTED,
             },
         ),
     )
@@ -144,7 +147,12 @@ def bind(declaration: Declaration, handles: Handles) -> Function:
         line = commandline.joined(order.words)
         return Preview("run the command", cut(line, 200), detail, scope=json.dumps([order.folder, *order.words]))
 
-    return Function(declaration, execute, preview)
+    def subject(value: JSON) -> str:
+        line: str = value["command"]
+        shell.order(line)  # what is no command is told so, whatever the policy would say of it
+        return line
+
+    return Function(declaration, execute, preview, subject)
 
 
 @dataclass(frozen=True)
@@ -208,7 +216,7 @@ class _Shell:
             try:
                 ready = await in_thread(stack.enter_context, self._ready(order), stop=_nothing)
                 given = (ready.program, ready.words, ready.folder, ready.environment, ready.made)
-                command = Command(*given, most=self._options["most_bytes"])
+                command = Command(*given, most=self._options["most_bytes"], flood=self._options["most_printed"])
                 ended = await _ended(command, seconds)
             finally:
                 with anyio.CancelScope(shield=True):
@@ -221,7 +229,9 @@ class _Shell:
             "stderr": ended.stderr,
             "truncated": ended.left_out,
         }
-        if ended.exit_code is None:
+        if ended.flooded:
+            result["stopped"] = f"it printed more than {self._options['most_printed']} bytes; it may be half done"
+        elif ended.exit_code is None:
             result["stopped"] = f"it took longer than {seconds:g} s, or was killed from outside; it may be half done"
         return result
 
@@ -239,7 +249,7 @@ class _Shell:
             with self._working_folder(order.folder, empty) as (path, opened):
                 roots = [self._roots[alias] for alias in order.reach]
                 reach = Reach(roots, self._roots, path, None if order.folder else empty, self._handles)
-                words = (order.words[0], *reach.confined(order.words[1:]))
+                words = (order.words[0], *reach.confined(order.words[0], order.words[1:]))
                 environment = shell_programs.environment(os.environ, folders, home)
                 yield Ready(program, words, opened, environment, temporary)
 
@@ -329,6 +339,7 @@ def _description(settings: Shell, folder: str, roots: Sequence[Root]) -> str:
                 "Run one command: a program and its arguments, quoted as for a shell.",
                 "No shell reads it: no pipes, redirections, variables or several commands, and globs are not expanded.",
                 f"{where}; paths are relative to that" + (f", or begin with a folder: {aliases}." if aliases else "."),
+                f"It may take {SECONDS:g} s and print {MOST_PRINTED // 1_000_000} MB.",
                 f"Rules speak of: {'; '.join(allowed)}." if allowed else "",
                 f"Refused: {'; '.join(denied)}." if denied else "",
                 "" if settings.default is None or settings.default.allowed else "Everything else is refused.",

@@ -20,6 +20,10 @@ from llm_do_mcp.sandbox import names
 from llm_do_mcp.sandbox.files import Handles
 from llm_do_mcp.sandbox.root import Root
 
+_READ_PATHS = ("cat", "cmp", "diff", "du", "file", "find", "head", "ls", "sort", "stat", "tail", "tree", "wc")
+_TAKE_PATHS = frozenset((*_READ_PATHS, "cp", "mkdir", "mv", "rm", "rmdir", "touch"))
+"""Programs whose words are paths, so that an alias alone is meant as the folder: elsewhere it may be any word. Of
+`find` only those before its first option are."""
 _BEFORE_A_PATH = re.compile(r"[=:,@]")
 _URL = re.compile(r"https?:(?=//[^/])", re.IGNORECASE)
 _SEPARATORS = "/\\" if os.name == "nt" else "/"
@@ -45,16 +49,20 @@ class Reach:
     ) -> None:
         self._roots, self._known, self._folder, self._own, self._handles = roots, known, folder, own, handles
 
-    def confined(self, words: Sequence[str]) -> tuple[str, ...]:
+    def confined(self, program: str, words: Sequence[str]) -> tuple[str, ...]:
         """The words as the program is given them: `alias/path` is written as it is found from the working folder.
 
         Args:
-            words: All but the program's own name.
+            program: Its name.
+            words: All others.
 
         Raises:
             InvalidInput: One of them leads elsewhere.
         """
-        given = tuple(map(self._translated, words))
+        paths = len(words) if program in _TAKE_PATHS else 0
+        if program == "find":
+            paths = next((index for index, word in enumerate(words) if word.startswith("-")), paths)
+        given = tuple(self._translated(word, is_path=index < paths) for index, word in enumerate(words))
         for word, typed in zip(given, words, strict=True):
             parts = [*_paths_in(word)]
             if len(parts) > _MOST_PARTS and any(character in word for character in _SEPARATORS):
@@ -68,11 +76,11 @@ class Reach:
                 )
         return given
 
-    def _translated(self, word: str) -> str:
+    def _translated(self, word: str, *, is_path: bool) -> str:
         option, equals, value = word.partition("=") if word.startswith("-") else ("", "", word)
         alias, slash, rel = value.partition("/")
         root = self._known.get(alias)
-        if not slash or root is None:
+        if root is None or not (slash or (is_path and not option)):
             return word
         try:
             parts = self._handles.of(root).parts(rel or ".")

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from llm_do_mcp.errors import ModelError, ProjectError, ToolModuleError
 from llm_do_mcp.models.replay import Records
-from llm_do_mcp.models.select import open_model
+from llm_do_mcp.models.select import check_names, open_model
+from llm_do_mcp.project.identity import code_hash
 from llm_do_mcp.project.settings import EVERY_FUNCTION
 from llm_do_mcp.runtime.approvals import Approvals
 from llm_do_mcp.runtime.definition import Attachment, Definition
@@ -39,12 +40,21 @@ class Workbench:
 
     Args:
         project: The project as it is now; a run keeps the definition it began with.
+        entry: `--entry`: the entry worker, where it is not the project's own.
         model: `--model`: for the entry worker only; `replay:<run>` is for all.
         approvals: `--approvals`: decides what workers are not even told of.
     """
 
-    def __init__(self, project: Project, *, model: str | None = None, approvals: Approvals | None = None) -> None:
+    def __init__(
+        self,
+        project: Project,
+        *,
+        entry: str | None = None,
+        model: str | None = None,
+        approvals: Approvals | None = None,
+    ) -> None:
         self.project, self._model = project, model
+        self._entry = project.entry if entry is None else entry
         self.approvals = approvals or Approvals()
         self.handles = Handles(tidy=True)
         self.session: set[tuple[str, str]] = set()
@@ -71,6 +81,8 @@ class Workbench:
         params: Mapping[str, JSON],
         context: Sequence[str] = (),
         attachments: Sequence[Attachment] = (),
+        *,
+        unattended: bool = False,
     ) -> Definition:
         """What a run of a worker will be.
 
@@ -80,6 +92,7 @@ class Workbench:
             params: Values for its template's parameters.
             context: Further texts from the caller.
             attachments: Files from the caller.
+            unattended: See `Definition`.
 
         Raises:
             ProjectError: The worker's template, schema or tools cannot be used.
@@ -103,16 +116,25 @@ class Workbench:
             models=self.models_of(worker),
             output_schema=worker.output_schema,
             functions=declarations,
-            hidden=self._hidden(worker, declarations),
+            hidden=self._hidden(worker, declarations, unattended),
             rules=self.rules_of(worker),
             limits=limits_of(worker),
-            code=worker.file_hash,
+            code=code_hash(worker, rendered.included),
+            unattended=unattended,
         )
 
-    def define_call(self, declaration: Declaration, value: JSON, rules: tuple[Rule, ...]) -> Definition:
+    def define_call(
+        self, declaration: Declaration, value: JSON, rules: tuple[Rule, ...], *, unattended: bool = False
+    ) -> Definition:
         """What a single call by a client will be."""
         return Definition(
-            kind="call", name=declaration.name, input=value, functions=(declaration,), rules=rules, limits=UNBOUND
+            kind="call",
+            name=declaration.name,
+            input=value,
+            functions=(declaration,),
+            rules=rules,
+            limits=UNBOUND,
+            unattended=unattended,
         )
 
     def models_of(self, worker: Worker) -> tuple[str, ...]:
@@ -122,7 +144,7 @@ class Workbench:
             ModelError: One that the worker's `compatible_models` rules out.
         """
         replays = (self._model or "").startswith("replay:")  # of a whole tree, and no model is called
-        override = self._model if replays or worker.id == self.project.entry else None
+        override = self._model if replays or worker.id == self._entry else None
         names = worker.model if override is None else (override,)
         for name in names:
             if not replays and not worker.accepts_model(name):
@@ -130,20 +152,30 @@ class Workbench:
                 raise ModelError(f"worker {worker.id} cannot use {name}; it is compatible with {allowed}")
         return names
 
+    def check_model(self, worker: Worker) -> None:
+        """See that a worker has a model that can be opened, before a run of it is begun.
+
+        Raises:
+            ModelError: It has none, or one of its chain is ruled out or has a name of no known form.
+        """
+        check_names(worker.id, self.models_of(worker))
+
     def rules_of(self, worker: Worker) -> tuple[Rule, ...]:
         """The policy for what a worker calls."""
         callees = self.callees_of(worker) if worker.tool_rules else ()
         own = {delegation.own_name(callee): callee.id for callee in callees if callee.input_schema is not None}
         return rules.of_worker(self.project, worker, own)
 
-    def _hidden(self, worker: Worker, declarations: Sequence[Declaration]) -> tuple[str, ...]:
+    def _hidden(self, worker: Worker, declarations: Sequence[Declaration], unattended: bool) -> tuple[str, ...]:
         """The functions that a worker's model is not told of, since calls of them could only be refused."""
         policy = self.rules_of(worker)
-        return tuple(
-            declaration.shown
-            for declaration in declarations
-            if self.approvals.hides(worker.id, declaration.name) and not overview.may_run(policy, declaration, "worker")
-        )
+
+        def may_be_made(declaration: Declaration) -> bool:
+            answers = overview.answers(policy, declaration, "worker")
+            may_ask = not unattended and not self.approvals.hides(worker.id, declaration.name)
+            return "allow" in answers or ("ask" in answers and may_ask)
+
+        return tuple(declaration.shown for declaration in declarations if not may_be_made(declaration))
 
     async def declarations(self, worker: Worker) -> tuple[Declaration, ...]:
         """The functions that a worker is given. Those of the project's Python are looked at in the tool host.

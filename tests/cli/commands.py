@@ -99,9 +99,11 @@ class Terminal:
 
     def finish(self) -> tuple[int, str]:
         """Wait for the end: exit code and standard output."""
-        assert self.process.stdout is not None
-        output = self.process.stdout.read()
-        return self.process.wait(PATIENCE_S), output
+        try:
+            output, _ = self.process.communicate(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it did not end; on the screen: {self.screen[self._read :]!r}") from None
+        return self.process.returncode, output
 
     def _watch(self) -> None:
         # A terminal whose other side is closed is an error (Linux) or an end (macOS).

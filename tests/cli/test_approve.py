@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
+import os
+import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import LLM_DO, Terminal, llm_do
-from tests.serving.clients import PATIENCE_S, Turn, Wire, command, shop, turn, write
+from tests.serving.clients import FILES, PATIENCE_S, Turn, Wire, command, shop, turn, worker, write
 
 at_terminal = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
 
@@ -151,27 +152,61 @@ def test_a_run_whose_process_is_gone_goes_on_in_the_terminal(serve: Any) -> None
 
 
 @at_terminal
-@pytest.mark.proves("APPROVE-LATE", "A081")
-def test_an_answer_that_comes_too_late_is_noted_and_no_error(serve: Any) -> None:
-    server = serve(turn(write("out/a.txt")))
+@pytest.mark.proves("APPROVE-WITHDRAWN", "A081")
+def test_a_question_that_is_answered_elsewhere_is_withdrawn_and_takes_no_line_with_it(serve: Any) -> None:
+    server = serve(turn(write("out/a.txt")), turn(write("out/b.txt")))
     run = server.paused()
-    with server.approve() as slow, server.approve() as quick:
+    with server.approve() as slow:
         slow.expect("> ")
-        quick.expect("> ")
-        quick.type("d first\n")
-        assert quick.finish()[0] == 0
-        slow.type("a second\n")
-        slow.expect("too late: that question was settled already")
+        slow.type("a for the one bef")  # not sent: it must decide nothing, now or later
+        with server.approve() as quick:
+            quick.expect("> ")
+            quick.type("d too early\n")
+            slow.expect("answered already, by terminal: Refuse “too early”")
+            assert "out/b.txt" in slow.expect("> "), "and what the run asks next is asked in both"
+            quick.expect("> ")
+            slow.type("d ore\n")
+            quick.expect("answered already, by terminal: Refuse “ore”")
+            assert quick.finish() == (0, "")
         assert slow.finish() == (0, "")
-    (approval,) = server.account(run)["approvals"]
-    assert (approval["decision"], approval["note"]) == ("deny", "first")
-    assert not (server.root / "out/a.txt").exists()
-    traced = json.loads(llm_do("trace", run, "--json", "--project", server.root).stdout)
-    assert re.search(r'"late": 1\b', json.dumps(traced))
+    notes = [(each["decision"], each["note"]) for each in server.account(run)["approvals"]]
+    assert notes == [("deny", "too early"), ("deny", "ore")]
+    assert not (server.root / "out/a.txt").exists() and not (server.root / "out/b.txt").exists()
+
+
+WAIT = """\
+from llm_do_mcp import tool
+
+
+@tool(risk="read")
+def wait() -> str:
+    with open("gate", "rb", buffering=0) as gate:
+        return gate.read(1).decode()
+"""
 
 
 @at_terminal
-@pytest.mark.proves("APPROVE-LATE")
+@pytest.mark.proves("APPROVE-WITHDRAWN")
+def test_what_is_typed_after_a_question_was_withdrawn_is_left_to_the_next_program(serve: Any, tmp_path: Path) -> None:
+    files = {"tools.py": WAIT, "main.worker": worker({"toolsets": {**FILES, "custom": ["wait"]}})}
+    server = serve(turn(write("out/a.txt")), turn(("wait", {})), files=files)
+    os.mkfifo(tmp_path / "gate")
+    server.paused()
+    then = f"{shlex.join([*LLM_DO, 'approve', '--project', str(tmp_path)])}; read -r line; echo shell: $line"
+    gate = os.open(tmp_path / "gate", os.O_RDWR)  # in both directions: to open it waits for nobody
+    with Terminal(["sh", "-c", then]) as terminal, server.approve() as quick:
+        terminal.expect("> ")
+        quick.expect("> ")
+        quick.type("a\n")
+        terminal.expect("answered already, by terminal: Allow this one")
+        terminal.type("ls\n")
+        os.write(gate, b".")  # the run ends, and with it the command
+        assert terminal.finish() == (0, "shell: ls\n")
+    os.close(gate)
+
+
+@at_terminal
+@pytest.mark.proves("APPROVE-LEAVE")
 @pytest.mark.parametrize("keys", ["\x04", "x\nyes\n\n\x04"], ids=["end of input", "nothing that is offered"])
 def test_who_goes_away_from_the_prompt_has_decided_nothing(serve: Any, keys: str) -> None:
     server = serve(turn(write("out/a.txt")))

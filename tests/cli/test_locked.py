@@ -50,6 +50,7 @@ def reply(request):
 '''
 WRITE = ("write_file", {"path": "out/a.md", "content": "text"})
 SEND = ("send", {"to": "a@example.com"})
+CHANGED = "worker main, something that it includes, or its manifest"
 
 
 @pytest.fixture
@@ -126,7 +127,7 @@ def test_another_argument_is_refused_with_the_difference_and_exits_3(project: Pa
         (
             "main.worker",
             worker(KEYS, "Do it, and more."),
-            r"worker main has changed since \(approved \w{12}, now \w{12}\)",
+            rf"{CHANGED} has changed since \(approved \w{{12}}, now \w{{12}}\)",
         ),
         ("tools.py", TOOLS + HELPER, r"the code of custom.send has changed since \(approved \w{12}, now \w{12}\)"),
     ],
@@ -142,6 +143,23 @@ def test_changed_code_is_refused_with_the_difference(project: Path, file: str, t
     assert locked(project).stdout == f"approvals.lock: 2 approvals ({2 if file == 'main.worker' else 1} new, " + (
         "2 replaced)\n" if file == "main.worker" else "1 replaced)\n"
     )
+    assert run(project)[0] == 0
+
+
+@pytest.mark.proves("LOCK-RUN", "LOCK-DIFFERENCE")
+def test_an_included_template_and_the_manifest_count_and_what_is_unrelated_does_not(project: Path) -> None:
+    manifest = "name: small\nmodel: scripted:model.py\nsandbox: {paths: {in: {root: ./in, mode: ro}}}\n"
+    included = {"project.yaml": manifest, "templates/rules.md": "Rules."}
+    write(project, {"main.worker": worker(KEYS, '{% include "rules.md" %}'), "in/notes.md": "x", **included})
+    locked(project)
+    write(project, {"templates/other.md": "Other.", "workers/other.worker": worker()})
+    assert run(project)[0] == 0
+    for edited in ({"templates/rules.md": "Other rules."}, {"project.yaml": manifest.replace("mode: ro", "mode: rw")}):
+        write(project, {**included, **edited})
+        code, said = run(project)
+        assert (code, len(said["results"])) == (3, 2)
+        assert all(f"does not allow it: {CHANGED} has changed since" in result for result in said["results"])
+    write(project, included)
     assert run(project)[0] == 0
 
 
@@ -161,6 +179,33 @@ def test_what_could_only_be_refused_is_not_shown_to_the_model(project: Path) -> 
     write(project, {"main.worker": worker(keys)})
     calls(project)
     assert "send" in run(project)[1]["tools"], "what runs without asking needs no lock"
+
+
+@pytest.mark.proves("LOCK-HIDDEN")
+@pytest.mark.parametrize(
+    ("approvals", "rules", "tools"),
+    [
+        ("ask", [], ["list_files", "read_file", "write_file", "send"]),
+        ("ask", [{"function": "custom.*", "decision": "deny"}], ["list_files", "read_file", "write_file"]),
+        (
+            "ask",
+            [{"function": "files.write", "subject": "out", "decision": "deny"}],
+            ["list_files", "read_file", "send"],
+        ),
+        ("ask", [{"function": "files.write", "subject": "out/x/**", "decision": "deny"}], 4),
+        ("deny", [], ["list_files", "read_file"]),
+        ("deny", [{"function": "files.write", "subject": "out/x/*", "decision": "allow"}], 3),
+    ],
+)
+def test_what_policy_or_settings_refuse_in_any_case_is_not_shown_to_the_model(
+    project: Path, approvals: str, rules: list[dict[str, str]], tools: Any
+) -> None:
+    calls(project)
+    manifest = (project / "project.yaml").read_text()
+    (project / "project.yaml").write_text(f"{manifest}approvals: {json.dumps(rules)}\n")
+    ran = llm_do(project, "go", "--approvals", approvals)
+    shown = json.loads(ran.stdout)["tools"]
+    assert (shown if isinstance(tools, list) else len(shown)) == tools
 
 
 @pytest.mark.proves("LOCK-WRITE", "LOCK-MERGE")
@@ -202,7 +247,7 @@ def test_what_a_person_allowed_for_the_rest_of_the_run_is_locked_and_what_was_re
     [
         (["PROJECT", "go", "--approvals", "locked"], 2, "llm-do: there is no approvals.lock in the project; "),
         (["approvals"], 2, "the following arguments are required: action, RUN"),
-        (["approvals", "lock", "nope", "--project", "PROJECT"], 1, "llm-do: there is no run nope"),
+        (["approvals", "lock", "nope", "--project", "PROJECT"], 1, "llm-do: the project has no runs yet"),
         (
             ["approvals", "lock", "RUN", "--project", "PROJECT", "--pattern", "path"],
             2,

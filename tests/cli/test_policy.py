@@ -28,6 +28,7 @@ MAIN: dict[str, Any] = {
         {"function": "files.write", "decision": "allow", "subject": "out/*.md"},
         {"function": "files.write", "decision": "deny", "subject": "nowhere/**"},
         {"function": "custom.fetch", "decision": "ask", "subject": "x"},
+        {"function": "files.write", "decision": "allow", "subject": "out/"},
     ],
 }
 MANIFEST: dict[str, Any] = {
@@ -38,6 +39,7 @@ MANIFEST: dict[str, Any] = {
         {"function": "files.read", "decision": "deny", "subject": "in/secret/**"},
         {"function": "files.write", "decision": "deny", "caller": "client"},
         {"function": "shell", "decision": "deny"},
+        {"function": "files.list", "decision": "deny", "subject": "out"},
     ],
 }
 
@@ -62,12 +64,12 @@ def _answers(functions: list[dict[str, Any]]) -> dict[tuple[str, str], tuple[str
 @pytest.mark.proves("POLICY-SHOWN")
 def test_each_function_of_each_worker_has_its_answer_and_where_it_comes_from(project: Path) -> None:
     ran = llm_do("list", project, "--policy", "--json")
-    assert ran.returncode == 0, ran.stderr
+    assert ran.returncode == 2, "one of the workers is broken"
     found = json.loads(ran.stdout)
     workers = {one["id"]: one for one in found["workers"]}
     assert _answers(workers["main"]["functions"]) == {
         ("files.list", "in/**"): ("allow", "default for risk read"),
-        ("files.list", "out/**"): ("allow", "default for risk read"),
+        ("files.list", "out/**"): ("deny", "approvals of the manifest, rule 4"),
         ("files.read", "in/**"): ("allow", "default for risk read"),
         ("files.read", "out/**"): ("allow", "default for risk read"),
         ("files.write", "out/**"): ("ask", "default for risk write"),
@@ -97,6 +99,7 @@ def test_rules_that_match_nothing_are_named(project: Path) -> None:
         "approvals of the manifest, rule 3": "deny shell",
         "approvals of worker main, rule 2": "deny files.write nowhere/**",
         "approvals of worker main, rule 3": "ask custom.fetch x",
+        "approvals of worker main, rule 4": "allow files.write out/",
         "tool_rules.frobnicate of worker main": "deny custom.frobnicate",
     }
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
+import select
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -119,17 +123,17 @@ def test_a_run_that_fails_exits_1_with_one_line(project: Path) -> None:
         (["PROJECT", "x", "--input", "{}"], "give INPUT or --input, not both"),
         (["PROJECT", "--input", "{not json"], "--input is not JSON: "),
         (["PROJECT", "--input", "[1]"], "--input must be a JSON object"),
-        (["PROJECT", "--input", '{"a": 1}'], "worker main: the input as a whole: "),
+        (["PROJECT", "--input", '{"a": 1}'], "worker main: unknown field 'a'; known: "),
         (["PROJECT", "text", "--entry", "adder"], "worker adder has an input schema; give its input with --input JSON"),
-        (["PROJECT", "--entry", "adder"], "worker adder: the input as a whole: 'a' is a required property"),
-        (["PROJECT", "--entry", "adder", "--input", '{"a": "x"}'], "worker adder: a: 'x' is not of type 'integer'"),
-        (["PROJECT", "--entry", "adder", "--input", '{"a": 1, "z": 1}'], "worker adder: the input as a whole: "),
-        (["PROJECT", "--entry", "free"], "worker free: the input as a whole: 'tone' is a required property"),
+        (["PROJECT", "--entry", "adder"], "worker adder: a is missing"),
+        (["PROJECT", "--entry", "adder", "--input", '{"a": "x"}'], 'worker adder: a: must be an integer, not "x"'),
+        (["PROJECT", "--entry", "adder", "--input", '{"a": 1, "z": 1}'], "worker adder: unknown field 'z'; "),
+        (["PROJECT", "--entry", "free"], "worker free: tone is missing"),
         (["PROJECT/missing"], "llm-do: "),
         (["PROJECT/model.yaml"], "llm-do: "),
         (["PROJECT", "--approvals", "maybe"], "invalid choice: 'maybe'"),
         (["PROJECT", "--approve-all", "--approvals", "deny"], "not allowed with argument"),
-        (["runs", "resume"], "runs resume needs the id of a run"),
+        (["runs", "resume"], "llm-do runs: resume needs the id of a run"),
         (["runs", "--project", "PROJECT/missing"], "llm-do: "),
     ],
 )
@@ -199,15 +203,30 @@ def test_a_refused_call_exits_3_and_the_run_goes_on_without_it(project: Path) ->
     assert files(project) == []
 
 
+@pytest.mark.proves("CLI-EXIT", "GATE-POLICY")
+@pytest.mark.parametrize("approvals", ["ask", "deny"])
+def test_what_a_rule_refuses_exits_3_too_and_is_in_the_account(project: Path, approvals: str) -> None:
+    rule = {"function": "files.write", "decision": "deny", "subject": "out/*.md"}
+    (project / "project.yaml").write_text(f"name: small\nmodel: scripted:model.yaml\napprovals: [{json.dumps(rule)}]\n")
+    ran = llm_do(project, "go", "--json", "--approvals", approvals)
+    assert ran.returncode == 3
+    found = json.loads(ran.stdout)["run"]["approvals"]
+    said = {"decision": "policy", "by": "approvals of the manifest, rule 1", "note": ""}
+    assert found == [{"function": "files.write", "target": f"out/{name}.md", **said} for name in "abc"]
+    assert files(project) == []
+
+
 @pytest.mark.proves("CLI-APPROVALS", "CLI-EXIT")
 def test_a_run_that_nobody_can_be_asked_about_waits_and_exits_4(project: Path) -> None:
-    ran = llm_do(project, "go")
-    assert (ran.returncode, ran.stdout) == (4, "")
+    ran = llm_do(project, "go", "--json")
+    assert ran.returncode == 4
     for name in "abc":
         assert f"waits for approval: files.write out/{name}.md" in ran.stderr
     assert status(project) == ["waiting"]
-    (run,) = json.loads(llm_do("runs", "--json", "--project", project).stdout)
-    resumed = llm_do("runs", "resume", run["id"], "--project", project, "--approve-all")
+    left = json.loads(ran.stdout)
+    assert (left["output"], left["error"], left["run"]["status"]) == (None, None, "waiting")
+    assert [approval["decision"] for approval in left["run"]["approvals"]] == ["open"] * 3
+    resumed = llm_do("runs", "resume", left["run"]["id"], "--project", project, "--approve-all")
     assert (resumed.returncode, resumed.stdout) == (0, "written\n")
     assert files(project) == ["a.md", "b.md", "c.md"]
 
@@ -234,7 +253,7 @@ def test_at_a_terminal_the_person_decides_with_a_key_and_a_note(project: Path) -
         assert "[a] Allow this one   [s] Allow for the rest of this run   [d] Refuse" in shown
         terminal.expect("> ")
         terminal.type("x\n")
-        terminal.expect("type one of: a, s, d")
+        terminal.expect("type one of: a, s, d\n> ")
         terminal.type("d not this one\n")
         terminal.expect("> ")
         terminal.type("S the others are fine\n")
@@ -257,9 +276,11 @@ def test_ctrl_c_at_the_prompt_exits_130_and_the_run_can_be_resumed(project: Path
         terminal.expect("> ")
         terminal.type("\x03")
         assert terminal.finish() == (130, "")
-        terminal.expect("llm-do: interrupted")
-    assert status(project) == ["waiting"]
-    assert files(project) == []
+        told = terminal.expect("llm-do: interrupted\n")
+    (run,) = json.loads(llm_do("runs", "--json", "--project", project).stdout)
+    hint = shlex.join(["llm-do", "runs", "resume", run["id"], "--project", str(project)])
+    assert f"\nrun {run['id']} was interrupted; to go on with it: {hint}\n" in told
+    assert run["status"] == "waiting" and files(project) == []
 
 
 @at_terminal
@@ -273,6 +294,125 @@ def test_the_end_of_input_at_the_prompt_is_no_approval(project: Path) -> None:
     assert files(project) == []
 
 
+@at_terminal
+@pytest.mark.proves("CLI-PROMPT", "APPROVE-WITHDRAWN")
+def test_a_question_that_is_answered_in_another_terminal_is_withdrawn(project: Path) -> None:
+    with Terminal([*LLM_DO, str(project), "go"]) as terminal:
+        terminal.expect("> ")
+        with Terminal([*LLM_DO, "approve", "--project", str(project)]) as other:
+            other.expect("> ")
+            other.type("s all of them\n")
+            terminal.expect("answered already, by terminal: Allow for the rest of this run “all of them”")
+            assert terminal.finish() == (0, "written\n"), "and so is what that answer settles besides"
+            assert other.finish() == (0, "")
+    assert files(project) == ["a.md", "b.md", "c.md"]
+
+
+GATED = """
+import os
+from llm_do_mcp import ToolContext, tool
+
+
+@tool(risk="read")
+def gated(ctx: ToolContext) -> str:
+    'Waits at a gate, and says that it was let through.'
+    with open("gate", "rb", buffering=0) as gate:
+        gate.read(1)
+    ctx.log("let through")
+    ctx.call("list_files", {"path": "out"})  # an answer: the line before it has been told
+    with open("through", "wb", buffering=0) as through:
+        through.write(b".")
+    return ""
+"""
+
+
+class Gate:
+    """A project whose main worker makes these turns, with a tool that waits at a gate."""
+
+    def __init__(self, project: Path, *turns: Any) -> None:
+        keys = WRITER.replace("{filesystem: {}}", "{filesystem: {}, custom: [gated]}")
+        model = json.dumps({"workers": {"main": [{"tool_calls": turn} for turn in turns] + ["end"]}})
+        write(project, {"tools.py": GATED, "main.worker": worker(keys), "model.yaml": model})
+        for name in ("gate", "through"):
+            os.mkfifo(project / name)
+        # Open in both directions, neither side ever waits for the other to open.
+        self._gate, self._through = (os.open(project / name, os.O_RDWR) for name in ("gate", "through"))
+
+    def open(self) -> None:
+        os.write(self._gate, b".")
+
+    def passed(self) -> None:
+        """Wait until the tool is through."""
+        assert select.select([self._through], [], [], 30)[0], "the tool did not come through"
+
+    def close(self) -> None:
+        os.close(self._gate)
+        os.close(self._through)
+
+
+CALL = {"name": "gated", "input": {}}
+
+
+@at_terminal
+@pytest.mark.proves("CLI-TYPED-AHEAD")
+def test_what_was_typed_before_a_question_was_seen_does_not_answer_it(project: Path) -> None:
+    with (
+        contextlib.closing(Gate(project, [CALL], [write_of("a"), write_of("b")])) as gate,
+        Terminal([*LLM_DO, str(project), "go"]) as terminal,
+    ):
+        terminal.expect("main: gated")
+        terminal.type("a\na\n")
+        gate.open()
+        terminal.expect("\n> ")
+        terminal.type("d\na\n")  # the second line is for no question that is on the screen
+        terminal.expect("\n> ")
+        terminal.type("d\n")
+        assert terminal.finish() == (3, "end\n")
+    assert files(project) == []
+
+
+@at_terminal
+@pytest.mark.proves("CLI-PROMPT-LINE")
+def test_progress_is_not_written_into_the_line_of_the_answer(project: Path) -> None:
+    with (
+        contextlib.closing(Gate(project, [write_of("a"), CALL])) as gate,
+        Terminal([*LLM_DO, str(project), "go"]) as terminal,
+    ):
+        assert "and Enter.\n" in terminal.expect("\n> ")
+        gate.open()
+        gate.passed()
+        terminal.type("a\n")
+        assert terminal.expect("gated: let through").startswith("a\n")
+        assert terminal.finish() == (0, "end\n")
+    assert files(project) == ["a.md"]
+
+
+RAISES = """
+from llm_do_mcp import tool
+
+
+@tool(risk="read")
+def raises(text: str) -> str:
+    raise ValueError("it was " + text)
+"""
+
+
+@pytest.mark.proves("A079", "TOOL-RAISES")
+def test_a_tool_that_raises_is_one_line_and_its_traceback_is_for_who_debugs(project: Path) -> None:
+    secret = "s3cret-value-99"
+    turn = {"tool_calls": [{"name": "raises", "input": {"text": secret}}]}
+    model = json.dumps({"workers": {"main": [turn, "end"]}})
+    write(project, {"tools.py": RAISES, "main.worker": worker("toolsets: {custom: [raises]}"), "model.yaml": model})
+    for debug in ("", "1"):
+        ran = llm_do(project, "go", env={"MY_API_TOKEN": secret, "LLM_DO_DEBUG": debug})
+        assert ran.returncode == 0
+        assert secret not in ran.stderr
+        assert "raises failed: tools.py:7: ValueError: it was [redacted MY_API_TOKEN]\n" in ran.stderr
+        assert ("debug raises: Traceback (most recent call last):\n" in ran.stderr) == bool(debug)
+        assert ("debug raises: ValueError: it was [redacted MY_API_TOKEN]\n" in ran.stderr) == bool(debug)
+        assert ran.stderr.count("Traceback") == len(debug)
+
+
 # ---- which project, which model
 
 
@@ -281,7 +421,7 @@ def test_a_worker_file_is_taken_in_its_project_or_for_itself(project: Path) -> N
     inside = llm_do(project / "workers" / "plain.worker", "hi")
     assert (inside.returncode, inside.stdout) == (0, "Grüße\n")
     alone = llm_do(project / "workers" / "plain.worker", "hi", "--no-project")
-    assert alone.returncode == 1
+    assert alone.returncode == 2
     assert "has no model" in alone.stderr
 
 
@@ -290,14 +430,29 @@ def test_the_model_comes_from_the_option_the_project_or_the_environment(project:
     write(project, {"other.yaml": json.dumps({"workers": {"plain": ["other"], "main": ["other"]}})})
     named = llm_do(project, "hi", "--model", "scripted:other.yaml")
     assert named.stdout == "other\n"
-    # `--model` is for the entry worker only.
-    assert llm_do(project, "hi", "--entry", "plain", "--model", "scripted:other.yaml").stdout == "Grüße\n"
+    # `--model` is for the entry worker only, which is the one that `--entry` names.
+    assert llm_do(project, "hi", "--entry", "plain", "--model", "scripted:other.yaml").stdout == "other\n"
+    call = {"tool_calls": [{"name": "worker_call", "input": {"worker": "plain"}}]}
+    write(
+        project,
+        {
+            "workers/calls.worker": worker("allow_workers: [plain]"),
+            "other.yaml": json.dumps({"workers": {"plain": ["other"], "main": ["other"], "calls": [call, "called"]}}),
+        },
+    )
+    called = llm_do(project, "hi", "--entry", "calls", "--model", "scripted:other.yaml", "--json")
+    assert json.loads(called.stdout)["run"]["models"] == ["scripted:other.yaml", "scripted:model.yaml"]
     (project / "project.yaml").write_text("name: small\n")
     of_environment = llm_do(project, "hi", "--entry", "plain", env={"LLM_DO_MODEL": "scripted:other.yaml"})
     assert of_environment.stdout == "other\n"
-    unknown = llm_do(project, "hi", "--entry", "plain", env={"LLM_DO_MODEL": "gpt"})
-    assert unknown.returncode == 1
-    assert "model 'gpt' cannot be opened; allowed: anthropic:<model>" in unknown.stderr
+    before = status(project)
+    for unknown in (
+        llm_do(project, "hi", "--entry", "plain", env={"LLM_DO_MODEL": "gpt"}),
+        llm_do(project, "hi", "--entry", "plain", "--model", "gpt"),
+    ):
+        assert unknown.returncode == 2
+        assert unknown.stderr.startswith("llm-do: model 'gpt' cannot be opened; allowed: anthropic:<model>")
+    assert status(project) == before, "no run was begun"
 
 
 @pytest.mark.proves("CLI-STATE")
@@ -352,3 +507,12 @@ def test_files_are_attached_from_anywhere(project: Path, tmp_path_factory: pytes
     assert (ran.returncode, ran.stdout.rstrip().endswith("['Über uns.md']")) == (0, True), ran.stderr
     missing = llm_do(project, "x", "--entry", "plain", "--attach", "nowhere.pdf")
     assert (missing.returncode, "--attach nowhere.pdf: there is no such file" in missing.stderr) == (2, True)
+    before = status(project)
+    folder = llm_do(project, "x", "--entry", "plain", "--attach", str(elsewhere))
+    assert folder.stderr == f"llm-do: --attach {elsewhere}: that is a folder; attach the files in it\n"
+    policy = "attachment_policy: {allowed_suffixes: [.pdf]}"
+    write(project, {"workers/plain.worker": worker(policy)})
+    given = str(elsewhere / "Über uns.md")
+    refused = llm_do(project, "x", "--entry", "plain", "--attach", given)
+    assert refused.stderr == f"llm-do: --attach: attachment {given}: the worker called allows .pdf\n"
+    assert (folder.returncode, refused.returncode, status(project)) == (2, 2, before)

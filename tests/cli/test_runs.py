@@ -39,7 +39,9 @@ def test_runs_are_listed_newest_first_with_what_they_came_to(project: Path) -> N
         assert began <= run["created"] <= run["updated"] <= time.time()
     for_people = llm_do("runs", "--project", project).stdout.splitlines()
     assert len(for_people) == 3
-    assert for_people[0].startswith(runs[0]["id"]) and for_people[0].endswith("main  (llm-do runs resume)")
+    left = runs[0]["id"]
+    assert for_people[0].startswith(left)
+    assert for_people[0].endswith(f"main  → llm-do runs resume {left} --project {project}")
     assert for_people[2].endswith("plain")
 
 
@@ -57,7 +59,22 @@ def test_the_project_is_the_one_of_the_environment_else_the_working_directory(pr
 @pytest.mark.proves("CLI-RUNS")
 def test_a_run_that_is_not_there_cannot_be_resumed(project: Path) -> None:
     ran = llm_do("runs", "resume", "nonesuch", "--project", project)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", "llm-do: there is no run nonesuch\n")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", "llm-do: the project has no runs yet\n")
+    assert not (project / ".llm-do").exists()
+
+
+@pytest.mark.proves("CLI-LAST")
+def test_last_stands_for_the_newest_run_in_every_command(project: Path) -> None:
+    for _ in range(2):
+        assert llm_do(project, "go").returncode == 4
+    newest, _ = (run["id"] for run in json.loads(llm_do("runs", "--json", "--project", project).stdout))
+    waiting = json.loads(llm_do("approve", "last", "--json", "--project", project).stdout)
+    assert {each["run"] for each in waiting} == {newest}
+    done = llm_do("runs", "resume", "last", "--approve-all", "--json", "--project", project)
+    assert json.loads(done.stdout)["run"]["id"] == newest
+    assert json.loads(llm_do("trace", "last", "--json", "--project", project).stdout)["run"] == newest
+    locked = llm_do("approvals", "lock", "last", "--project", project)
+    assert (locked.returncode, locked.stdout) == (0, "approvals.lock: 3 approvals (3 new, 0 replaced)\n")
 
 
 @pytest.mark.proves("CLI-LIST")
@@ -65,7 +82,7 @@ def test_list_shows_workers_tools_and_what_is_broken(project: Path) -> None:
     write(project, {"workers/bad.worker": worker("modle: x")})
     listed = llm_do("list", project, "--json")
     found = json.loads(listed.stdout)
-    assert listed.returncode == 0
+    assert listed.returncode == 2
     assert {"id": "plain", "description": "says hello"} in found["workers"]
     assert [tool["name"] for tool in found["tools"]] == [
         "small",

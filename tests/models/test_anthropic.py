@@ -244,7 +244,7 @@ def test_opening_a_model_does_not_import_the_sdk() -> None:
     program = (
         "import sys\n"
         "from llm_do_mcp.models.select import open_model\n"
-        "model = open_model('anthropic:claude-haiku-4-5', project_root='.', toolhost=None)\n"
+        "model = open_model('anthropic:claude-haiku-4-5', project_root='.', toolhost=None, records=None)\n"
         "print(model.name, model.calls_model, 'anthropic' in sys.modules, 'httpx2' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

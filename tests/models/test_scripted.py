@@ -78,8 +78,12 @@ async def toolhost(project: Path) -> AsyncIterator[ToolHost]:
     await host.aclose()
 
 
+async def no_records(run: str) -> list[object]:
+    return []
+
+
 def scripted(project: Path, toolhost: ToolHost, file: str = "scripted/model.yaml") -> Model:
-    return open_model(f"scripted:{file}", project_root=str(project), toolhost=toolhost)
+    return open_model(f"scripted:{file}", project_root=str(project), toolhost=toolhost, records=no_records)
 
 
 async def answer(model: Model, worker: str, turn: int = 0, words: str = "Hello") -> Reply:
@@ -218,7 +222,7 @@ async def test_a_script_lies_in_the_project(project: Path, toolhost: ToolHost, f
 @pytest.mark.proves("MODEL-NAMES")
 def test_a_name_that_cannot_be_opened(name: str, project: Path) -> None:
     with pytest.raises(ModelError) as caught:
-        open_model(name, project_root=str(project), toolhost=ToolHost(str(project)))
+        open_model(name, project_root=str(project), toolhost=ToolHost(str(project)), records=no_records)
     said = str(caught.value)
     assert said.startswith(f"model {name!r} cannot be opened; allowed: anthropic:<model>")
     assert said.endswith("scripted:<file>, or replay:<run>")

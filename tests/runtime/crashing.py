@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import signal
 import sys
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_do_mcp.project.load import load_project
-from llm_do_mcp.runtime import store
+from llm_do_mcp.runtime import engine, store
 from llm_do_mcp.runtime.engine import Asks, Done, Engine
 from llm_do_mcp.runtime.question import Answer, Question
 from llm_do_mcp.sandbox.files import Sandbox
@@ -71,9 +72,9 @@ def put_in(points: Points, folder: Path) -> None:
     """Put the crash points around what outlives this process."""
 
     def around(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapped(*arguments: Any) -> Any:
+        def wrapped(*arguments: Any, **options: Any) -> Any:
             points(f"before {name}")
-            result = function(*arguments)
+            result = function(*arguments, **options)
             points(f"behind {name}")
             return result
 
@@ -88,12 +89,13 @@ def put_in(points: Points, folder: Path) -> None:
 
         return wrapped
 
+    engine.NOTED_EVERY_S = math.inf  # the points are those of the run, however slow the machine is
     for name in ("write", "answer", "claim"):
         setattr(store.Store, name, around_async(name, getattr(store.Store, name)))
     write = Sandbox.write_text
 
-    def wrote(self: Sandbox, alias: str, rel: str, content: str) -> Any:
-        written = write(self, alias, rel, content)
+    def wrote(self: Sandbox, alias: str, rel: str, content: str, **options: Any) -> Any:
+        written = write(self, alias, rel, content, **options)
         note(folder, wrote=f"{alias}/{rel}")
         return written
 
@@ -108,22 +110,22 @@ def _told(question: Question, answer: Answer) -> dict[str, str]:
 async def drive(folder: Path, run: str | None, points: Points) -> None:
     """Begin the run, or go on with it, to its end."""
     bench = Workbench(load_project(folder))
-    engine = Engine(folder / ".llm-do", bench.body)
+    driver = Engine(folder / ".llm-do", bench.body)
     try:
         if run is None:
             worker = bench.project.worker("main")
-            run = await engine.start("main", await bench.define(worker, "go", {}))
+            run = await driver.start("main", await bench.define(worker, "go", {}))
         else:
-            await engine.resume(run)
-        while not isinstance(event := await engine.advance(run), Done):
+            await driver.resume(run)
+        while not isinstance(event := await driver.advance(run), Done):
             assert isinstance(event, Asks)
             for question in event.questions:
                 answer = decided(folder, question)
-                if await engine.answer(run, question.key, answer):
+                if await driver.answer(run, question.key, answer):
                     note(folder, answered=question.key, kind=question.kind, **_told(question, answer))
         note(folder, ended=event.status, output=event.output, error=event.error, points=points.passed)
     finally:
-        await engine.aclose(bench.kill)
+        await driver.aclose(bench.kill)
         await bench.aclose()
 
 

@@ -160,8 +160,9 @@ async def test_a_question_about_the_code_that_was_is_taken_back(tmp_path: Path) 
         assert [waiting.question.key for waiting in await shop.engine.waiting()] == [again.key]
         assert not await shop.engine.answer(run, question.key, Answer("once"))
         await shop.engine.answer(run, again.key, Answer("once"))
-        assert isinstance(await shop.engine.advance(run), Done)
-    assert effects(tmp_path) == ["new x"]
+        done = await shop.engine.advance(run)
+    assert isinstance(done, Done) and effects(tmp_path) == ["new x"]
+    assert [one["decision"] for one in done.account["approvals"]] == ["once", "once"], "nothing is open, nor refused"
 
 
 @pytest.mark.proves("CODE-CHANGED")

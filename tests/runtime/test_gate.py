@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import hashlib
 import json
 import math
@@ -96,9 +97,9 @@ def bench() -> Bench:
     ("call", "words"),
     [
         (("nope\x1b[31m", {}), "there is no function 'nope\\\\x1b[31m' here; there are: shout"),
-        (("shout", {}), "shout: the input as a whole: 'text' is a required property"),
-        (("shout", {"text": 7}), "shout: text: 7 is not of type 'string'"),
-        (("shout", None), "shout: the input as a whole: None is not of type 'object'"),
+        (("shout", {}), "shout: text is missing"),
+        (("shout", {"text": 7}), "shout: text: must be a string, not 7"),
+        (("shout", None), "shout: must be an object, not null"),
     ],
 )
 async def test_what_does_not_fit_is_refused_before_anybody_is_asked(
@@ -196,7 +197,7 @@ async def test_a_result_that_does_not_fit_its_schema_is_a_failure_of_the_call(be
 
     function = bench.function("count", wrong, risk="read", output_schema=NUMBER)
     done = await bench.run(tmp_path, (function,), [("count", {"text": "a"})])
-    expected = "count gave a result that does not fit its schema: n: 'seven' is not of type 'integer'"
+    expected = 'count gave a result that does not fit its schema: n: must be an integer, not "seven"'
     assert done.output == [f"InvalidOutput: {expected}"]
 
 
@@ -309,7 +310,7 @@ async def test_what_a_tool_calls_passes_the_same_gate(bench: Bench, tmp_path: Pa
     functions = (bench.function("write"), bench.function("outer", outer, risk="read"))
     done = await bench.run(tmp_path, functions, [("outer", {"text": "o"})])
     refused = "custom.write out/in was not run: the person refused it"
-    assert done.output == [[refused, "write: text: 7 is not of type 'string'"]]
+    assert done.output == [[refused, "write: text: must be a string, not 7"]]
     assert bench.done == []
 
 
@@ -394,6 +395,52 @@ async def test_what_goes_wrong_in_a_function_is_its_callers_to_handle_and_a_limi
     functions = (bench.function("fail", fail, risk="read"), bench.function("stop", stop, risk="read"))
     done = await bench.run(tmp_path, functions, [("fail", {"text": "a"}), ("stop", {"text": "b"})])
     assert (done.status, done.error) == ("failed", "the time is up")
+
+
+# ---- the order of questions
+
+
+@pytest.mark.proves("RUN-ORDER")
+async def test_questions_are_put_in_the_order_of_their_calls_whichever_preview_is_ready_first(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """The last call's preview is ready first; a read among the calls, which takes long, holds up none of them."""
+    under_way = asyncio.Semaphore(0)
+
+    async def forever(_: Call) -> Any:
+        under_way.release()
+        await asyncio.Event().wait()
+
+    async def preview(call: Call) -> Preview:
+        number = int(call.input["text"])
+        if number < 4:
+            await ready[number + 1].wait()
+        ready[number].set()
+        return Preview("shout", call.input["text"])
+
+    write = dataclasses.replace(bench.function("write", forever), preview=preview)
+    body = calling(
+        (write, bench.function("look", forever, risk="read")),
+        [("look", {"text": "0"}), *(("write", {"text": str(number)}) for number in range(1, 5))],
+        at_once=True,
+    )
+    run = ""
+    for kind in ("approval", "in_doubt"):
+        ready = [asyncio.Event() for _ in range(5)]
+        async with engine(tmp_path, body) as driver:
+            if run:  # the process died while all four were under way
+                await driver.resume(run)
+            else:
+                run = await driver.start("main", definition())
+            put: list[Question] = []
+            while len(put) < 4:
+                put += await asked(driver, run, seen=[question.key for question in put])
+            assert [(question.kind, question.target) for question in put] == [(kind, n) for n in "1234"]
+            assert [waiting.question for waiting in await driver.waiting()] == put
+            await under_way.acquire()
+            for question in put if kind == "approval" else ():
+                await driver.answer(run, question.key, Answer("once"))
+                await under_way.acquire()
 
 
 # ---- what an approval is bound to

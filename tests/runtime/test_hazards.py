@@ -35,7 +35,8 @@ async def test_calls_that_meet_in_one_file_read_and_leave_whole_versions(tmp_pat
     results = [result["content"] for result in json.loads(done.output)["results"]]
     assert sum(result in versions for result in results) == 4, "each read is one version as a whole"
     assert (tmp_path / "out" / "a.md").read_text() in versions
-    assert done.account["files_changed"] == ["out/a.md"] and len(done.account["approvals"]) == len(versions)
+    assert done.account["files_changed"] == ["out/a.md"]
+    assert len(done.account["approvals"]) >= len(versions), "what another has overwritten is asked about again"
 
 
 @pytest.mark.proves("A105")

@@ -239,7 +239,7 @@ def test_at_a_terminal_the_person_decides_what_was_done(
     with Killed(project, place) as run:
         resume = [*LLM_DO, "runs", "resume", run, "--project", str(project), "--approve-all"]
         with Terminal(resume) as terminal:
-            terminal.expect("In doubt: the process died during this step")
+            terminal.expect("In doubt: this step was cut short")
             terminal.expect("[y] It was done: go on without repeating it")
             terminal.expect("> ")
             terminal.type(f"{key}\n")

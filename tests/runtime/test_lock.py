@@ -131,7 +131,9 @@ def test_the_difference_is_one_line() -> None:
     assert differences["nothing"] == "nothing of files.read is approved for worker main"
     assert differences["caller"] == "nothing of files.write is approved for worker (client)"
     nearest = " (the nearest of 2 entries)"
-    assert differences["worker"] == f"worker main has changed since (approved w1, now w2){nearest}"
+    assert differences["worker"] == (
+        f"worker main, something that it includes, or its manifest has changed since (approved w1, now w2){nearest}"
+    )
     assert differences["code"] == f"the code of files.write has changed since (approved f1, now f2){nearest}"
     assert differences["argument"] == f"path is 'out/c.md', approved is 'out/b.md'{nearest}"
     assert differences["mode"] == f"mode is 1, approved is not given{nearest}"
@@ -213,7 +215,7 @@ def test_a_file_that_cannot_be_used_is_refused_with_its_place(tmp_path: Path, bo
 
 @pytest.mark.proves("LOCK-FILE")
 def test_without_a_file_locked_cannot_be_meant(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"there is no approvals.lock in the project; `llm-do approvals lock RUN`"):
+    with pytest.raises(UsageError, match=r"there is no approvals.lock .*: llm-do approvals lock RUN --project "):
         of_project("locked", str(tmp_path))
     assert of_project("deny", str(tmp_path)) == Approvals("deny")
 

@@ -59,13 +59,13 @@ def _answer(rule: Rule, declaration: Declaration, **value: str) -> str:
     [
         ("notes/*.md", ["notes/a.md"], ["notes/a/b.md", "notes/a.txt", "notes", "other/a.md"]),
         ("notes/**", ["notes", "notes/a.md", "notes/a/b/c.md"], ["notes2/a.md", "other/notes/a.md"]),
-        ("notes/**/x.md", ["notes/x.md", "notes/a/b/x.md"], ["notes/x.md/y"]),
+        ("notes/**/x.md", ["notes/x.md", "notes/a/b/x.md"], ["notes/x.md.bak"]),
         ("notes:*.md", ["notes/a.md"], ["notes/a/b.md"]),
         ("*/a.md", ["notes/a.md", "other/a.md"], ["notes/b/a.md"]),
         ("**", ["notes", "notes/a/b.md"], []),
         ("*", ["notes", "notes/a/b.md"], []),
         ("notes/a[bc].md", ["notes/ab.md"], ["notes/ad.md", "notes/a[bc].md"]),
-        ("notes", ["notes"], ["notes/a.md"]),
+        ("notes", ["notes"], ["notes.md", "other/notes"]),
         ("../notes/a.md", [], ["notes/a.md"]),
     ],
 )
@@ -107,6 +107,16 @@ def test_what_allows_holds_for_the_very_name_only() -> None:
 
 
 @pytest.mark.proves("POLICY-PATHS")
+@pytest.mark.parametrize("folder", ["notes", "notes/", "notes:", "notes/private", "notes/private/", "**/private"])
+def test_a_folder_that_is_written_out_is_refused_with_all_that_is_in_it_and_never_allowed_so(folder: str) -> None:
+    for decision in ("deny", "ask"):
+        for path in ("notes/private/a.md", "notes/Private/b/c.md"):
+            assert _answer(Rule("files.*", decision, folder), READ, path=path) == decision  # type: ignore[arg-type]
+        assert _answer(Rule("files.*", decision, folder), READ, path="other/a.md") == "allow"  # type: ignore[arg-type]
+    assert _answer(Rule("files.*", "allow", folder), WRITE, path="notes/private/a.md") == "ask"
+
+
+@pytest.mark.proves("POLICY-PATHS")
 def test_an_alias_may_be_written_as_in_the_manifest() -> None:
     rule = Rule("files.read", "deny", "Müller Notes/**")
     assert _answer(rule, READ, path="muller_notes/a.md") == "deny"
@@ -120,7 +130,7 @@ def test_a_rule_about_a_worker_holds_for_its_own_tool_and_whatever_its_case() ->
     assert decide((rule,), own_tool, {"title": "x"}, "worker")[0] == "deny"
     assert decide((rule,), WORKER, {"worker": "Reports/A"}, "worker")[0] == "deny"
     assert decide((rule,), WORKER, {"worker": "other"}, "worker")[0] == "allow"
-    assert decide((rule,), WORKER, {"worker": "./workers/reports/a.worker"}, "worker", to="reports/a")[0] == "deny"
+    assert decide((rule,), WORKER, {"worker": "./workers/reports/a.worker"}, "worker", subject="reports/a")[0] == "deny"
 
 
 @pytest.mark.proves("A086")

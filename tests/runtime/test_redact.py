@@ -58,6 +58,18 @@ def test_data_is_redacted_in_names_and_values_and_keeps_its_shape() -> None:
     assert NOTHING.data(given) == given
 
 
+@pytest.mark.proves("REDACT-RECORDED")
+def test_what_data_holds_is_known_elsewhere_in_every_spelling_and_nothing_else_is() -> None:
+    redact = redactor({"A_KEY": "abcd-1234", "B_KEY": "not-in-there", "C_KEY": 'quo"ted'})
+    held = redact.held({"abcd-1234": [None, 1, {"deep": json.dumps('say quo"ted')}]})
+    assert held == {"abcd-1234": "A_KEY", 'quo"ted': "C_KEY"}
+    elsewhere = Redactor({"C_KEY": "other-value"}, (re.compile("x{3}"),)).knowing(held)
+    assert elsewhere.text('abcd-1234 quo"ted other-value not-in-there xxx') == (
+        "[redacted A_KEY] [redacted C_KEY] [redacted C_KEY] not-in-there [redacted]"
+    )
+    assert NOTHING.held({"x": "abcd-1234"}) == {} and NOTHING.knowing({}) is NOTHING
+
+
 @pytest.mark.proves("REDACT-WHAT")
 def test_the_manifest_names_patterns_and_what_is_handed_to_its_python(tmp_path: Path) -> None:
     (tmp_path / "main.worker").write_text(worker("description: x"))
@@ -167,6 +179,30 @@ async def test_a_secret_in_a_file_reaches_the_model_and_files_and_no_person(tmp_
     assert "leak: it is [redacted SHOP_KEY]" in told
     assert "create the file out/[redacted SHOP_KEY].md" in told
     assert "bad [redacted SHOP_KEY]" in told
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("A079", "REDACT-RECORDED")
+async def test_a_run_that_goes_on_in_another_environment_shows_no_secret_of_the_one_before(tmp_path: Path) -> None:
+    async with shop(tmp_path) as made:
+        run = await made.start(calling(("send", {"text": SECRET}), ("leak", {})))
+        await asked(made.engine, run)
+    shown: list[str] = []
+    async with Workshop(tmp_path, FILES) as after:  # it knows of no secret at all
+        await after.engine.resume(run)
+        with after.engine.listening(run, shown.append):
+            (question,) = await asked(after.engine, run)
+            shown.append(text(question))
+            await after.engine.answer(run, question.key, approve(question))
+            done = await ended(after.engine, run)
+        found = await after.engine.trace(run)
+        assert await after.engine.store.secrets(run) == {SECRET: "SHOP_KEY"}
+    async with Workshop(tmp_path, FILES) as later:
+        accounts = [done.account, (await later.engine.outcome(run)).account]
+    assert found is not None
+    shown += [json.dumps(found.to_json()), *map(json.dumps, accounts)]
+    told = "\n".join(shown)
+    assert SECRET not in told and "[redacted SHOP_KEY]" in told
 
 
 @pytest.mark.anyio

@@ -17,10 +17,11 @@ from llm_do_mcp.runtime.account import left_behind
 from llm_do_mcp.runtime.engine import Asks, Done, Engine
 from llm_do_mcp.runtime.question import Answer
 from llm_do_mcp.runtime.store import Event
+from llm_do_mcp.toolhost.client import ToolHost
 from tests.project.conftest import worker
-from tests.runtime.driving import asked, engine, finished
+from tests.runtime.driving import asked, ended, engine, finished
 from tests.runtime.test_worker import WRITE, call, scripted
-from tests.runtime.workshop import MAIN, Workshop, approve
+from tests.runtime.workshop import MAIN, Workshop, approve, calling
 from tests.toolhost.conftest import is_gone_within
 
 pytestmark = pytest.mark.anyio
@@ -55,6 +56,14 @@ def stubborn(what: str) -> str:
 
 
 @tool
+def brief(what: str) -> str:
+    "Takes longer than a tool is given to stop."
+    begun()
+    time.sleep(2)
+    return what
+
+
+@tool
 def also(what: str) -> str:
     begun()
     time.sleep(1000)
@@ -82,7 +91,7 @@ LEAVES = "; written so far: out/a.md"
         ("max_turns: 3", LISTS, "its limit max_turns of 3 was reached"),
         ("max_tool_calls: 2", LISTS, "its limit max_tool_calls of 2 was reached"),
         ("max_tokens: 20", [{**LISTS[0], "usage": {"output_tokens": 25}}], "its limit max_tokens of 20 was reached"),
-        ("timeout_s: 1", [ENDLESS], "its limit timeout_s of 1 was reached"),
+        ("timeout_s: 1", [ENDLESS], "its limit timeout_s of 1 was reached (during custom.endless)"),
         ("max_turns: 9", [call("nope")] * 3, "the same failure came 3 times: nope {}: there is no function 'nope'"),
     ],
     ids=["turns", "tool calls", "tokens", "wall time", "identical failures"],
@@ -187,6 +196,22 @@ async def approved(driver: Engine, run: str, count: int) -> None:
             left -= 1
 
 
+@pytest.mark.proves("RUN-CANCEL", "RUN-ACCOUNT")
+@pytest.mark.parametrize("left", [False, True], ids=["driven", "left by its process"])
+async def test_no_question_of_a_cancelled_run_stays_open(tmp_path: Path, left: bool) -> None:
+    async with Workshop(tmp_path) as shop:
+        run = await shop.start(calling(*(("write_file", {"path": f"out/{name}", "content": "x"}) for name in "ab")))
+        assert len(await asked(shop.engine, run, gather=5)) == 2
+        if left:
+            await shop.engine.aclose()
+            shop.engine = Engine(tmp_path / ".llm-do", shop.bench.body)
+        await shop.engine.cancel(run)
+        done = await shop.engine.outcome(run)
+        events = await shop.engine.store.events(run)
+    assert (done.status, done.account["approvals"]) == ("cancelled", [])
+    assert {event.state for event in events if event.kind == "ask"} == {"withdrawn"}
+
+
 HELPER_STUBBORN = json.dumps([call("stubborn", what="x"), "never"])
 
 
@@ -217,14 +242,31 @@ async def test_cancelling_stops_sub_workers_and_a_tool_that_does_not_stop_and_sa
     assert [state for key, state in states.items() if key.endswith("t0.0") and "/t1.0/" in f"/{key}"] == ["started"]
 
 
+def _side_by_side(tool: str) -> dict[str, str]:
+    """A worker with a tool that does not stop, and another with one that is running at the same time."""
+    turns = {"main": [call("stubborn", what="x")], "other": [call(tool, what="y"), "other is done"]}
+    files = {**scripted(keys=KEYS), "tools.py": TOOLS, "workers/other.worker": worker("toolsets: {custom: all}")}
+    return {**files, "model.yaml": json.dumps({"workers": turns})}
+
+
+@pytest.mark.proves("CANCEL-OTHERS")
+async def test_what_else_runs_in_a_tool_host_that_has_to_be_killed_may_finish(tmp_path: Path, begun: Begun) -> None:
+    async with Workshop(tmp_path, _side_by_side("brief")) as shop:
+        doomed, other = await shop.start(), await shop.start(name="other")
+        await approved(shop.engine, doomed, 1)
+        await approved(shop.engine, other, 1)
+        tool = await begun(2)
+        await shop.engine.cancel(doomed)
+        assert is_gone_within(tool, 0), "it runs no longer when its run is called cancelled"
+        done, cancelled = await ended(shop.engine, other), await shop.engine.outcome(doomed)
+    assert (done.status, done.output) == ("done", "other is done")
+    assert cancelled.account["in_doubt"] == [{"function": "custom.stubborn", "target": ""}]
+
+
 @pytest.mark.proves("CANCEL-OTHERS")
 async def test_what_else_ran_in_a_tool_host_that_had_to_be_killed_is_in_doubt(tmp_path: Path, begun: Begun) -> None:
-    files = {**scripted(call("stubborn", what="x"), "never", keys=KEYS), "tools.py": TOOLS}
-    files["workers/other.worker"] = worker("toolsets: {custom: all}")
-    files["model.yaml"] = json.dumps(
-        {"workers": {"main": [call("stubborn", what="x")], "other": [call("also", what="y"), "other is done"]}}
-    )
-    async with Workshop(tmp_path, files) as shop:
+    async with Workshop(tmp_path, _side_by_side("also")) as shop:
+        shop.bench._host = ToolHost(tmp_path, drain=0.1)
         doomed, other = await shop.start(), await shop.start(name="other")
         await approved(shop.engine, doomed, 1)
         await approved(shop.engine, other, 1)
@@ -232,6 +274,7 @@ async def test_what_else_ran_in_a_tool_host_that_had_to_be_killed_is_in_doubt(tm
         await shop.engine.cancel(doomed)
         (question,) = await asked(shop.engine, other)
         assert (question.kind, question.function) == ("in_doubt", "custom.also")
+        assert "(`stubborn` of tools.py did not end); its effect is unknown" in question.detail
         done = await finished(shop.engine, other, lambda _: _decided("done"))
     assert (done.status, done.output) == ("done", "other is done")
 

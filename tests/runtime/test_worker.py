@@ -70,7 +70,7 @@ async def test_every_call_of_a_turn_gets_one_result_in_order_whatever_became_of_
     assert (
         unknown == "there is no function 'no_such_tool' here; there are: list_files, read_file, write_file, worker_call"
     )
-    assert invalid.startswith("read_file: the input as a whole: ")
+    assert invalid.startswith("read_file: unknown field 'file'; known: ")
     assert missing.startswith("in/missing.md: ")
     assert refused == "files.write out/a.md was not run: the person refused it"
     assert json.loads(listed) == {"files": [{"path": "in/notes.md", "bytes": 6}], "total": 1}
@@ -197,9 +197,10 @@ async def test_the_sixth_worker_below_one_another_is_refused_with_the_chain(tmp_
         calls = calling(("worker_call", {"worker": "main", "input_data": calls}))
     async with Workshop(tmp_path) as shop:
         done = await shop.run(calls)
-    chain = " > ".join(["main"] * 6)
-    assert done.status == "done"
-    assert f"worker main was not called: limit max_depth of 5 of worker main ({chain})" in done.output
+        events = await shop.engine.store.events(done.run)
+    refused = f"worker main was not called: limit max_depth of 5 of worker main ({' > '.join(['main'] * 6)})"
+    assert done.status == "done" and refused in done.output
+    assert [event.data for event in events if event.state == "failed"] == [refused], "and so it is recorded"
 
 
 # ---- outputs
@@ -276,9 +277,9 @@ async def test_a_worker_with_an_input_schema_is_called_by_its_own_name_too(tmp_p
     assert told == [
         ("helped", False),
         ("helped", False),
-        ("helper: a: 'one' is not of type 'integer'", True),
-        ("worker helper: a: 'one' is not of type 'integer'", True),
-        ("worker helper: the input as a whole: 'one' is not of type 'object'", True),
+        ('helper: a: must be an integer, not "one"', True),
+        ('worker helper: a: must be an integer, not "one"', True),
+        ('worker helper: must be an object, not "one"', True),
     ]
 
 
@@ -476,7 +477,7 @@ async def test_the_projects_functions_are_called_with_their_types(tmp_path: Path
             ("add", {"a": 2}), ("add", {"a": "two"}), ("fail", {}), ("erase", {"what": "all"}), ("custom.add", {"a": 1})
         )
     assert told[0] == ("3", False)
-    assert told[1] == ("add: a: 'two' is not of type 'integer'", True)
+    assert told[1] == ('add: a: must be an integer, not "two"', True)
     assert told[2][1] and "ValueError: on purpose" in told[2][0] and "tools.py" in told[2][0]
     assert told[3] == ("custom.erase was not run: the person refused it", True)
     assert told[4] == ("2", False)

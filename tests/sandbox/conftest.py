@@ -99,7 +99,7 @@ OPERATIONS: dict[str, Operation] = {
     "read_text": lambda sandbox, path: sandbox.read_text("in", path),
     "read_bytes": lambda sandbox, path: sandbox.read_bytes("in", path, 1_000_000),
     "list": lambda sandbox, path: sandbox.list("in", under=path),
-    "current_text": lambda sandbox, path: sandbox.current_text("in", path),
+    "present": lambda sandbox, path: sandbox.present("in", path),
     "write_text": lambda sandbox, path: sandbox.write_text("in", path, "written"),
 }
 """Every operation that takes a path, so that one table is run over all of them."""

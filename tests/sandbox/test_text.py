@@ -44,7 +44,7 @@ def test_text_is_read_as_it_stands_and_written_back_the_same(world: World, data:
     with world.sandbox() as sandbox:
         read = sandbox.read_text("in", "text")
         assert (read.text, read.total_chars, read.truncated) == (LINES, len(LINES), False)
-        assert sandbox.current_text("in", "text") == LINES
+        assert sandbox.present("in", "text").text == LINES
         written = sandbox.write_text("in", "text", read.text)
     assert (world.root / "text").read_bytes() == data
     assert (written.bytes, written.created) == (len(data), False)

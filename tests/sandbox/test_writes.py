@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from llm_do_mcp.errors import FileMissing, SandboxError
+from llm_do_mcp.errors import FileMissing, Outdated, SandboxError
 from llm_do_mcp.sandbox import names
-from llm_do_mcp.sandbox.files import Handles, Sandbox
+from llm_do_mcp.sandbox.files import NOTHING, Handles, Sandbox
 from llm_do_mcp.sandbox.opener import Directory
 from llm_do_mcp.sandbox.root import Root
 from tests.sandbox.conftest import World
@@ -32,14 +32,43 @@ posix_only = pytest.mark.skipif(sys.platform == "win32", reason="about POSIX per
 @pytest.mark.proves("SANDBOX-WRITE")
 def test_a_write_creates_folders_and_tells_what_it_did(world: World) -> None:
     with world.sandbox() as sandbox:
-        assert sandbox.current_text("in", "a/b/new.md") is None
+        assert sandbox.present("in", "a/b/new.md").state == NOTHING
         written = sandbox.write_text("in", "a/b/new.md", "é\n")
         assert written.created is True
         assert (written.path, written.bytes) == ("a/b/new.md", 3)
         assert written.sha256 == hashlib.sha256("é\n".encode()).hexdigest()
-        assert sandbox.current_text("in", "a/b/new.md") == "é\n"
+        assert sandbox.present("in", "a/b/new.md").text == "é\n"
         assert sandbox.write_text("in", "a/b/new.md", "").created is False
     assert (world.root / "a" / "b" / "new.md").read_bytes() == b""
+
+
+@pytest.mark.proves("SANDBOX-WRITE")
+def test_a_write_over_something_else_than_was_looked_at_changes_nothing(world: World) -> None:
+    file = world.root / "file.txt"
+    with world.sandbox() as sandbox:
+        looked_at = sandbox.present("in", "file.txt").state
+        file.write_text("edited")
+        for state in (looked_at, NOTHING):
+            with pytest.raises(Outdated, match=r"^in/file.txt has changed"):
+                sandbox.write_text("in", "file.txt", "new", over=state)
+        assert file.read_text() == "edited"
+        sandbox.write_text("in", "file.txt", "edited", over=looked_at)  # replaces the file by itself
+        sandbox.write_text("in", "file.txt", "new", over=sandbox.present("in", "file.txt").state)
+        file.unlink()
+        with pytest.raises(Outdated):
+            sandbox.write_text("in", "file.txt", "newer", over=looked_at)
+        sandbox.write_text("in", "file.txt", "newer", over=NOTHING)
+    assert file.read_text() == "newer"
+
+
+@pytest.mark.proves("SANDBOX-WRITE")
+def test_a_file_too_large_to_be_read_is_told_apart_all_the_same(world: World) -> None:
+    file = world.root / "file.txt"
+    with world.sandbox(max_file_bytes=4) as sandbox:
+        looked_at = sandbox.present("in", "file.txt").state
+        file.write_text("INSIDE, and more")
+        with pytest.raises(Outdated):
+            sandbox.write_text("in", "file.txt", "new", over=looked_at)
 
 
 @pytest.mark.proves("SANDBOX-MODES")
@@ -48,7 +77,7 @@ def test_read_only_is_never_written(world: World) -> None:
         for write in (
             lambda: sandbox.write_text("in", "file.txt", "x"),
             lambda: sandbox.write_text("in", "new/new.txt", "x"),
-            lambda: sandbox.current_text("in", "file.txt"),
+            lambda: sandbox.present("in", "file.txt"),
         ):
             with pytest.raises(SandboxError, match=r"the sandbox is read-only"):
                 write()
@@ -85,7 +114,7 @@ def test_out_shows_only_what_this_run_wrote(world: World) -> None:
         for read in (lambda: sandbox.read_text("in", "file.txt"), lambda: sandbox.read_bytes("in", "file.txt", 9)):
             with pytest.raises(FileMissing, match=r"^in/file.txt: not written by this run"):
                 read()
-        assert sandbox.current_text("in", "file.txt") == "INSIDE", "a person sees what would be replaced"
+        assert sandbox.present("in", "file.txt").text == "INSIDE", "a person sees what would be replaced"
         sandbox.write_text("in", "./sub//new.txt", "mine")
     assert written == {("in", "sub/new.txt")}
     with Sandbox([root], written, backend=world.backend) as resumed:
@@ -125,7 +154,7 @@ def test_suffixes_hold_for_every_operation(world: World) -> None:
 def test_what_the_project_is_read_from_cannot_be_written(world: World, path: str) -> None:
     protected = ("workers", "**/*.worker", "tools.py")
     with world.sandbox(protected=protected) as sandbox:
-        for write in (sandbox.current_text, lambda *place: sandbox.write_text(*place, "x")):
+        for write in (sandbox.present, lambda *place: sandbox.write_text(*place, "x")):
             with pytest.raises(SandboxError, match=r"protected"):
                 write("in", path)
         sandbox.write_text("in", "sub/tools.py", "allowed: only the root's own is protected here")

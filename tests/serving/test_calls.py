@@ -80,7 +80,7 @@ async def test_an_output_that_does_not_fit_is_an_error_that_says_so(tmp_path: Pa
     async with serving(root, mode) as client:
         result = await client.call_tool("shop", {"input": "go"})
     assert result.is_error and result.structured_content is None
-    assert "worker main: its output does not fit: " in text(result) and "'title' is a required property" in text(result)
+    assert "worker main: its output does not fit: " in text(result) and "title is missing" in text(result)
     assert '{"pages": 1}' in text(result), "what it was instead"
     assert LABEL in texts(result) and account(result)["status"] == "failed"
 
@@ -198,6 +198,16 @@ async def test_a_key_belongs_to_one_call(tmp_path: Path, mode: str) -> None:
             await client.call_tool("shop", {"input": "go"}, **KEYED),
         ]
     assert all(result.is_error and "the key 'order 7' was given for another call" in text(result) for result in results)
+
+
+@pytest.mark.proves("CALL-KEY")
+@pytest.mark.parametrize("key", [5, True, ["a"], {"a": 1}, ""], ids=repr)
+async def test_a_key_that_is_no_text_is_refused_and_runs_nothing(tmp_path: Path, mode: str, key: Any) -> None:
+    async with served(shop(tmp_path)) as server, client_of(server, mode) as client:
+        result = await client.call_tool("shop", {"input": "go"}, meta={"llm-do/key": key})
+        assert await server.engine.store.runs() == []
+    said = f"shop: llm-do/key in _meta must be a text that is not empty, not {json.dumps(key)}"
+    assert result.is_error and text(result) == said
 
 
 @pytest.mark.proves("CALL-AT-ONCE")

@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 import pytest
 from mcp.shared.exceptions import MCPError
-from mcp.types import InputRequiredResult
+from mcp.types import ElicitResult, InputRequiredResult
 
 import llm_do_mcp.serving.page.server as page_server
 from llm_do_mcp.runtime.engine import Asks, Engine
@@ -72,7 +72,7 @@ async def test_a_call_that_nobody_can_answer_returns_at_once_and_run_wait_gets_i
         run = account(paused)["id"]
         assert paused.is_error and text(paused).splitlines() == [
             f"run {run} waits for a person, who can answer on the approval page that was opened in the browser, or in "
-            f"a terminal with: llm-do approve {run}",
+            f"a terminal with: llm-do approve {run} --project {tmp_path}",
             f"Then call run_wait with run_id {run!r} for the result.",
             "- Approval needed: create the file out/a.txt",
         ]
@@ -120,6 +120,24 @@ async def test_deny_refuses_with_the_line_to_add_and_the_run_goes_on(tmp_path: P
     assert "three pears" in text(result) and desk.addresses == []
 
 
+@pytest.mark.proves("NOBODY-DENY", "LOCK-HIDDEN")
+@pytest.mark.parametrize("asks", [True, False], ids=["a client that asks", "a client that cannot ask"])
+async def test_where_nobody_can_answer_models_are_not_shown_what_would_ask(
+    tmp_path: Path, mode: str, asks: bool
+) -> None:
+    files = {
+        "main.worker": worker({"toolsets": {"delegation": {"allow_workers": ["helper"]}}}),
+        "workers/helper.worker": worker({"toolsets": {"filesystem": {}}}),
+    }
+    root = shop(tmp_path, turn(("worker_call", {"worker": "helper"})), files=files)
+    person = Person() if asks else None
+    async with served(root, when_nobody_can_answer="deny") as server, client_of(server, mode, person) as client:
+        run = account(await client.call_tool("shop", {"input": "go"}))["id"]
+        events = await server.engine.store.events(run)
+    (helper,) = [event.data for event in events if event.kind == "definition" and event.data["name"] == "helper"]
+    assert helper["hidden"] == ([] if asks else ["write_file"])
+
+
 @pytest.mark.proves("NOBODY-DENY", "A081")
 async def test_deny_refuses_what_a_silent_client_left(tmp_path: Path) -> None:
     root = shop(tmp_path, turn(write("out/a.txt")), turn(write("out/b.txt")))
@@ -130,7 +148,9 @@ async def test_deny_refuses_what_a_silent_client_left(tmp_path: Path) -> None:
     first, second = text(result).splitlines()
     assert "out/a.txt was not run: nobody answered in time; to allow it" in first
     assert "out/b.txt was not run: it needs approval and this client cannot ask its user" in second
-    assert [approval["decision"] for approval in account(result)["approvals"]] == ["timed_out", "cannot_ask"]
+    by = "--when-nobody-can-answer deny"
+    told = [(approval["decision"], approval["by"]) for approval in account(result)["approvals"]]
+    assert told == [("timed_out", by), ("cannot_ask", by)]
     assert len(person.forms) == 1
 
 
@@ -199,8 +219,40 @@ def test_what_a_crash_left_in_doubt_always_waits_for_a_person(
     second = open_wire(command(tmp_path, *options), mode)
     result = second.answer(second.call("shop", {"input": "go"}, **key))["result"]
     assert result["isError"] and "waits for a person" in result["content"][0]["text"]
-    assert "- In doubt: the process died during this step: " in result["content"][0]["text"]
+    assert "- In doubt: this step was cut short, and may have happened: " in result["content"][0]["text"]
     assert result["_meta"]["llm-do/run"]["status"] == "waiting"
+
+
+DIES = """\
+import os
+from llm_do_mcp import tool
+
+
+@tool
+def act() -> str:
+    os._exit(7)
+"""
+
+
+@pytest.mark.proves("NOBODY-DOUBT", "A082")
+@pytest.mark.parametrize("answer", [decide("once"), ElicitResult(action="decline")], ids=["malformed", "declined"])
+async def test_only_a_decision_says_what_became_of_a_step_in_doubt(
+    tmp_path: Path, mode: str, answer: ElicitResult
+) -> None:
+    keys = {"toolsets": {"custom": ["act"]}, "approvals": [{"function": "custom.act", "decision": "allow"}]}
+    root = shop(tmp_path, turn(("act", {})), files={"tools.py": DIES, "main.worker": worker(keys)})
+    person = Person(answer)
+    async with served(root) as server, client_of(server, mode, person) as client:
+        paused = await client.call_tool("shop", {"input": "go"})
+        run = account(paused)["id"]
+        assert paused.is_error and "waits for a person" in text(paused)
+        assert account(paused)["status"] == "waiting"
+        (form,) = person.forms
+        assert "the tool host ended while `act` ran (exit status 7); its effect is unknown" in form.message
+        (waiting,) = await server.engine.waiting()
+        await server.engine.answer(run, waiting.question.key, Answer("done", by="terminal"))
+        done = await client.call_tool("run_wait", {"run_id": run})
+    assert not done.is_error and "a person confirmed that this was done" in text(done)
 
 
 # ---- a silent client

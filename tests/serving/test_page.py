@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tests.cli.commands import llm_do
 from tests.serving.browser import PROGRAM, Browser, Page
 from tests.serving.clients import PATIENCE_S, Wire, command, shop, turn, worker, write
 from tests.serving.conftest import Open
@@ -120,7 +121,12 @@ def test_a_question_is_shown_with_its_chain_difference_and_the_run_so_far(
     assert page.evaluate("[...document.querySelectorAll('pre .add')].map(e => e.innerText)") == ["+++ then", "+closed"]
     assert "files.read" not in words
     page.evaluate("document.querySelector('summary').click()")
-    assert '· files.read {"path": "in/stock.txt"}: done' in page.text
+    steps = page.evaluate("[...document.querySelectorAll('li')].map(e => [e.className, e.innerText])")
+    traced = llm_do("trace", waiting.run, "--project", waiting.root).stdout
+    assert [state for state, _ in steps] == [*["running", "done"] * 2, "done", "done", "waiting", "waiting"]
+    for name in ("main", "clerk", "files.read", "files.write", "? change the file out/ledger.txt"):
+        assert any(step.startswith(name) for _, step in steps) and f" {name}" in traced
+    assert any('{"path": "in/stock.txt"} → three pears' in step for _, step in steps)
     assert [
         button.strip() for button in page.evaluate("[...document.querySelectorAll('button')].map(e => e.innerText)")
     ] == ["Allow this one", "Allow for the rest of this run", "Refuse"]
@@ -138,9 +144,10 @@ def test_it_can_be_read_at_any_width_and_in_the_dark(
     root = shop(tmp_path, turn(write("out/report.txt", long), write(f"out/{'long-name' * 10}.txt")))
     with browser.page(width, dark=dark) as page:
         enter(page, pause(root).address)
+        page.evaluate("document.querySelectorAll('details').forEach(e => e.open = true)")
         assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing lies beyond the edge"
-        hidden = "[...document.querySelectorAll('pre, dd, h2, button')].filter(e => e.scrollWidth > e.clientWidth + 1)"
-        assert page.evaluate(f"{hidden}.length") == 0
+        found = "[...document.querySelectorAll('pre, dd, h2, li, button')]"
+        assert page.evaluate(f"{found}.filter(e => e.scrollWidth > e.clientWidth + 1).length") == 0
         smallest = page.evaluate("Math.min(...[...document.querySelectorAll('button')].map(e => e.offsetHeight))")
         assert smallest >= 40, "a thumb finds it"
         assert page.evaluate(CONTRAST) >= 4.5
@@ -160,7 +167,7 @@ CONTRAST = """
   const dark = matchMedia('(prefers-color-scheme: dark)').matches;
   const ground = e => e === null ? (dark ? 'rgb(18, 18, 18)' : 'rgb(255, 255, 255)')
     : over(ground(e.parentElement), getComputedStyle(e).backgroundColor);
-  return Math.min(...[...document.querySelectorAll('dt, dd, h1, h2, pre span, button, label, a')].map(e => {
+  return Math.min(...[...document.querySelectorAll('dt, dd, h1, h2, pre span, li, button, label, a')].map(e => {
     const style = getComputedStyle(e), below = ground(e);
     const mixed = style.color.replace('rgb(', 'rgba(').replace(')', `, ${style.opacity})`);
     const pair = [light(below), light(over(below, mixed))].sort((a, b) => b - a);

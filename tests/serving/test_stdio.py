@@ -193,6 +193,27 @@ def test_a_client_that_does_not_read_cannot_keep_the_server(tmp_path: Path, mode
 
 
 @pytest.mark.proves("A093", "STDIO-END")
+def test_a_client_that_has_closed_its_end_is_gone(tmp_path: Path, mode: str) -> None:
+    wire = Wire(command(_looping(tmp_path)), mode)
+    stdout = wire.process.stdout
+    assert stdout is not None
+    try:
+        for message in wire.hello():
+            wire.write(message)
+        wire.call("shop", {"input": "go"}, progressToken=1)
+        while b"pid " not in (line := stdout.readline()):
+            assert line, "the tool has not begun"
+        child = int(json.loads(line)["params"]["message"].rpartition(" ")[2])
+        stdout.close()
+        wire.send("tools/list")  # its answer finds nobody
+        assert wire.process.wait(2) == 0
+        assert is_gone_within(child, 10) and wire.stderr() == ""
+        assert _statuses(tmp_path) == ["running"], "not cancelled: it can be resumed"
+    finally:
+        wire.close()
+
+
+@pytest.mark.proves("A093", "STDIO-END")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_a_signal_ends_the_server_and_its_children(tmp_path: Path, open_wire: Open, number: signal.Signals) -> None:
     wire = open_wire(command(_looping(tmp_path)))
@@ -376,6 +397,33 @@ def test_mcp_run_serves_the_module_with_the_same_hardening(tmp_path: Path, open_
     assert "shop" in {tool["name"] for tool in wire.request("tools/list")["tools"]}
     wire.call("shop", {"input": "go"}, progressToken=1)
     assert _gone(wire, _pid(wire)) < 2
+
+
+LOGGING = """\
+import logging, os
+from llm_do_mcp.server import mcp
+
+list_tools = mcp.list_tools
+
+
+async def telling():
+    logging.getLogger("httpx").error("sent %s", os.environ["SHOP_KEY"])
+    return await list_tools()
+
+
+mcp.list_tools = telling
+"""
+
+
+@pytest.mark.proves("START-MCP-RUN", "REDACT-LOG")
+def test_mcp_run_keeps_secrets_out_of_the_log(tmp_path: Path, open_wire: Open) -> None:
+    root = shop(tmp_path, files={"served.py": LOGGING})
+    run = [f"{sysconfig.get_path('scripts')}/mcp", "run", str(tmp_path / "served.py")]
+    wire = open_wire(run, env={"LLM_DO_PROJECT": str(root), "SHOP_KEY": "sk-very-secret-value"})
+    assert wire.request("tools/list")["tools"]
+    wire.end_input()
+    wire.process.wait(10)
+    assert "[redacted SHOP_KEY]" in wire.stderr() and "sk-very" not in wire.stderr()
 
 
 @pytest.mark.proves("START-MCP-RUN")

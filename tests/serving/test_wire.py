@@ -83,11 +83,15 @@ async def test_lines_come_in_from_a_file(tmp_path: Path) -> None:
         os.close(file)
 
 
+def _never() -> None:
+    pytest.fail("somebody reads")
+
+
 @pytest.mark.proves("WIRE-MESSAGES")
 async def test_a_client_that_does_not_read_holds_up_its_own_messages_only(ends: tuple[int, int]) -> None:
     reading, writing = ends
     sent = [f"{number} {'x' * (200 if number % 3 else 300_000)}\n" for number in range(60)]
-    outgoing = Outgoing(writing)
+    outgoing = Outgoing(writing, _never)
     finished = 0
 
     async def send() -> None:
@@ -111,7 +115,7 @@ async def test_a_client_that_does_not_read_holds_up_its_own_messages_only(ends: 
 async def test_short_messages_that_fill_a_pipe_do_not_block_the_loop(ends: tuple[int, int]) -> None:
     reading, writing = ends
     message, count = "x" * 999 + "\n", 200  # more than a pipe holds
-    outgoing = Outgoing(writing)
+    outgoing = Outgoing(writing, _never)
 
     async def send() -> None:
         for _ in range(count):

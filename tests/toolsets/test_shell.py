@@ -63,6 +63,7 @@ async def test_a_program_gets_just_the_words(project: Project, line: str, expect
         ("words $HOME", "`$H`"),
         ('words "${HOME}"', "`${`"),
         ("words a\nwords b", "a line break"),
+        ("words a\n", "a line break"),
         ("words a\rwords b", "a line break"),
         ("words a\\\nb", "a line break"),
         ("words a\u2028b", "a line break"),
@@ -78,10 +79,11 @@ async def test_a_program_gets_just_the_words(project: Project, line: str, expect
 async def test_what_would_need_a_shell_is_refused_before_anybody_is_asked(
     project: Project, line: str, named: str
 ) -> None:
-    for rules, more in ((RULES, "cwd: work"), ("[]", "default: {approval_required: false}"), ("[]", "")):
+    defaults = ("", "default: {approval_required: false}", "default: {allowed: false}")
+    for rules, more in ((RULES, "cwd: work"), *(("[]", default) for default in defaults)):
         said = await project.run(line, decide=_nobody, rules=rules, more=more)
         assert isinstance(said, str), said
-        assert named in said
+        assert said.startswith("shell: ") and named in said
         assert "\n" not in said
 
 
@@ -262,7 +264,7 @@ LISTED = """
     ("default", "decision", "exceptions"),
     [
         ("", "ask", {("git status*", "allow"), ("rm *", "deny")}),
-        ("default: {allowed: false}", "deny", {("git status*", "allow")}),
+        ("default: {allowed: false}", "deny", {("git status*", "allow"), ("rm *", "deny")}),
         ("default: {approval_required: false}", "allow", {("rm *", "deny")}),
     ],
 )
@@ -276,7 +278,7 @@ async def test_a_listing_shows_the_default_and_the_rules_that_say_otherwise(
     (answer,) = overview.standing(policy, shell, "worker")
     assert answer.decision == decision
     assert {(said.subject, said.decision) for said in answer.exceptions} == exceptions
-    assert overview.may_run(policy, shell, "worker")
+    assert "allow" in overview.answers(policy, shell, "worker")
 
 
 @pytest.mark.proves("SHELL-POLICY")
@@ -496,6 +498,29 @@ async def test_a_folder_that_was_replaced_is_not_used(project: Project) -> None:
 )
 async def test_a_word_may_begin_with_an_alias(project: Project, word: str, expected: str) -> None:
     assert words(await project.run(f"words {word}")) == [expected]
+
+
+@pytest.mark.proves("SHELL-ALIAS")
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("ls in", ["../in"]),
+        ("ls -la in work", ["-la", "../in", "./."]),
+        ("ls nowhere", ["nowhere"]),
+        ("ls --ignore=in", ["--ignore=in"]),
+        ("find in -name work", ["../in", "-name", "work"]),
+        ("words in", ["in"]),
+    ],
+)
+async def test_an_alias_alone_is_the_folder_where_the_program_takes_paths(
+    project: Project, programs: Path, line: str, expected: list[str]
+) -> None:
+    install(programs, dict.fromkeys(("ls", "find"), commands.PROGRAMS["words"]))
+    rules = "- {pattern: '**', approval_required: false}"
+    assert words(await project.run(line, rules=rules)) == expected
+    confined = "- {pattern: '**', approval_required: false, sandbox_paths: [work]}"
+    if "../in" in expected:
+        assert "leads out of what this command may touch: work/" in await project.run(line, rules=confined)
 
 
 FOLDERS = [

@@ -118,7 +118,7 @@ async def test_commands_of_one_turn_run_at_the_same_time(project: Project) -> No
 
 @pytest.mark.proves("SHELL-OUTPUT")
 async def test_a_flood_is_counted_exactly_and_kept_nowhere(project: Project) -> None:
-    size = 100 << 20
+    size = 15 << 20
     async with project.workshop() as shop:
         await result(shop, "flood 65536")  # what is imported and cached on the way is not counted below
         tracemalloc.start()
@@ -131,6 +131,13 @@ async def test_a_flood_is_counted_exactly_and_kept_nowhere(project: Project) -> 
     half = "x" * (shell.MOST_BYTES // 2)
     assert said["stdout"] == f"{half}\n[… {said['truncated']} bytes left out …]\n{half}"
     assert peak < 8 << 20
+
+
+@pytest.mark.proves("SHELL-OUTPUT")
+async def test_a_command_that_prints_without_end_is_ended(project: Project) -> None:
+    said = await project.run(f"flood {1 << 50}")
+    assert said["exit_code"] is None and said["stopped"].startswith(f"it printed more than {shell.MOST_PRINTED} bytes")
+    assert said["truncated"] + shell.MOST_BYTES > shell.MOST_PRINTED
 
 
 @pytest.mark.proves("SHELL-OUTPUT")

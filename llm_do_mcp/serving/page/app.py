@@ -108,9 +108,9 @@ def application(engine: Engine, doors: Doors, visits: Visits, port: int) -> Star
     async def show(request: Request, form_token: str) -> Response:
         visits.looked = time.monotonic()
         waiting = await engine.waiting()
-        done = {run: await engine.steps(run) for run in {question.run for question in waiting}}
+        traces = {run: await engine.trace(run) for run in {question.run for question in waiting}}
         said = html.SAID.get(request.query_params.get("said", ""), "")
-        return HTMLResponse(html.page(waiting, done, form_token, said))
+        return HTMLResponse(html.page(waiting, traces, form_token, said))
 
     async def decide(request: Request, form_token: str) -> Response:
         if request.headers.get("origin") not in {f"http://{host}" for host in hosts}:

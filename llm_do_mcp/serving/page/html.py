@@ -10,8 +10,12 @@ import time
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from llm_do_mcp.runtime.display import cut
+from llm_do_mcp.runtime.display import escape as plain
 from llm_do_mcp.runtime.engine import Waiting
 from llm_do_mcp.runtime.question import HEADS, LABELS, Kind, Question
+from llm_do_mcp.runtime.trace import Trace
+from llm_do_mcp.runtime.trace_words import line, status, summary
 from llm_do_mcp.serving.asking import NOTE_CHARS
 
 SAID = {
@@ -20,8 +24,10 @@ SAID = {
 }
 
 LOOK_EVERY_S = 5
-MAX_STEPS = 100
-"""The latest steps of a run are shown, up to so many."""
+MAX_ITEMS = 100
+"""The latest that has happened in a run is shown, up to so many."""
+MAX_CHARS = 240
+"""Characters of the line about each."""
 NOTE: dict[Kind, str] = {
     "approval": "Note to the worker (optional)",
     "in_doubt": "Note to the worker (optional)",
@@ -41,7 +47,11 @@ pre { background: var(--soft); border-radius: .4rem; padding: .6rem; overflow: a
   margin: 0 0 .8rem; font-size: .85rem; white-space: pre-wrap; word-break: break-all; }
 pre span { display: block; min-height: 1.5em; padding-left: 3ch; text-indent: -3ch; }
 pre .add { color: var(--add); } pre .del { color: var(--del); } pre .at { opacity: .7; }
-details { margin-bottom: .8rem; } ol { margin: .4rem 0; padding-left: 2rem; overflow-wrap: anywhere; }
+details { margin-bottom: .8rem; } details p { margin: .4rem 0; }
+details ul { margin: .4rem 0; padding: 0; list-style: none; font-size: .85rem; overflow-wrap: anywhere; }
+details li { margin-left: calc(var(--depth) * .8rem); padding: .1rem .6rem; border-left: 2px solid var(--line);
+  white-space: pre-wrap; }
+li.failed, li.refused, li.in_doubt { color: var(--del); } li.waiting { border-color: var(--go); }
 form { display: flex; flex-wrap: wrap; gap: .5rem; }
 label { flex: 1 0 100%; } textarea { display: block; width: 100%; font: inherit; padding: .4rem .6rem; }
 button { font: inherit; padding: .5rem 1rem; border-radius: .4rem; border: 1px solid var(--line); cursor: pointer; }
@@ -55,12 +65,12 @@ button:focus-visible, textarea:focus-visible, summary:focus-visible, pre:focus-v
 """
 
 
-def page(waiting: Sequence[Waiting], done: Mapping[str, Sequence[str]], token: str, said: str) -> str:
+def page(waiting: Sequence[Waiting], traces: Mapping[str, Trace | None], token: str, said: str) -> str:
     """The list of questions.
 
     Args:
         waiting: The questions, oldest first.
-        done: Run → what it has done so far, a line each.
+        traces: Run → what has happened in it.
         token: What a form of this session must carry.
         said: What became of the last decision, or "".
     """
@@ -68,7 +78,7 @@ def page(waiting: Sequence[Waiting], done: Mapping[str, Sequence[str]], token: s
     parts = [f"<h1>{title} for your decision</h1>"]
     if said:
         parts.append(f'<p class="said" role="status">{escape(said)}</p>')
-    parts += [_card(question, done.get(question.run, ()), token) for question in waiting]
+    parts += [_card(question, traces.get(question.run), token) for question in waiting]
     again = "" if waiting else f"This page looks for new questions every {LOOK_EVERY_S} seconds. "
     parts.append(f'<p>{again}<a href="/">Look for new questions now</a></p>')
     return _document(title, "".join(parts), refresh=None if waiting else LOOK_EVERY_S)
@@ -95,7 +105,7 @@ def _document(title: str, body: str, *, refresh: int | None = None) -> str:
     )
 
 
-def _card(waiting: Waiting, done: Sequence[str], token: str) -> str:
+def _card(waiting: Waiting, trace: Trace | None, token: str) -> str:
     question = waiting.question
     head = f"{HEADS[question.kind]}: {question.action} {question.target}".rstrip()
     facts = {
@@ -108,13 +118,24 @@ def _card(waiting: Waiting, done: Sequence[str], token: str) -> str:
     }
     rows = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in facts.items())
     detail = f'<pre tabindex="0">{_diff(question.detail)}</pre>' if question.detail else ""
-    hidden = max(len(done) - MAX_STEPS, 0)
-    lines = "".join(f"<li>{escape(line)}</li>" for line in done[hidden:])
-    count = "1 step" if len(done) == 1 else f"{len(done)} steps"
-    steps = f"<summary>The run so far ({count})</summary><ol start='{hidden + 1}'>{lines}</ol>"
-    steps = f"<details>{steps}</details>" if done else ""
+    so_far = "" if trace is None else _so_far(trace)
+    form = _form(waiting.run, question, token)
+    return f"<article><h2>{escape(head)}</h2><dl>{rows}</dl>{detail}{so_far}{form}</article>"
+
+
+def _so_far(trace: Trace) -> str:
+    """What has happened in a run, as `llm-do trace` tells it."""
+    items = list(trace.walk())
+    hidden = max(len(items) - MAX_ITEMS, 0)
+    facts = " · ".join(f"{label} {value}" for label, value in summary(trace) if value not in ("0", "0 ms"))
+    lines = "".join(
+        f'<li class="{item.state}" style="--depth:{depth}">{escape(cut(plain(line(item)), MAX_CHARS))}</li>'
+        for depth, item in items[hidden:]
+    )
+    more = f"<p>The first {hidden} lines are left out.</p>" if hidden else ""
     return (
-        f"<article><h2>{escape(head)}</h2><dl>{rows}</dl>{detail}{steps}{_form(waiting.run, question, token)}</article>"
+        f"<details><summary>The run so far</summary><p>{escape(plain(f'{trace.name}, {status(trace)}: {facts}'))}</p>"
+        f"{more}<ul>{lines}</ul></details>"
     )
 
 

@@ -1,0 +1,71 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+from llm_do_mcp.cli.exits import USAGE
+from llm_do_mcp.runtime.approvals import HELP, MODES
+
+RUN = "the run's id, as `llm-do runs` lists it, or `last` for the newest"
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong with a command line in one line, as every error here is told."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the line and exit."""
+        self.exit(USAGE, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+def add_version(parser: argparse.ArgumentParser) -> None:
+    """`--version`, which is looked up when it is asked for."""
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from llm_do_mcp import __version__
+
+        print(f"{parser.prog} {__version__}")
+        parser.exit()
+
+
+def seconds(text: str) -> float:
+    """A length of time."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not value >= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return value
+
+
+def add_project(parser: argparse.ArgumentParser) -> None:
+    """Which project's runs a command is about, and where they are."""
+    parser.add_argument(
+        "--project", metavar="DIR", help="the project (default: LLM_DO_PROJECT, else the working directory)"
+    )
+    parser.add_argument("--no-project", action="store_true", help="take a .worker file that --project names for itself")
+    add_state_dir(parser)
+
+
+def add_state_dir(parser: argparse.ArgumentParser) -> None:
+    """Where runs are."""
+    parser.add_argument("--state-dir", metavar="DIR", help="where runs are recorded (default: .llm-do/ in the project)")
+
+
+def add_approvals(parser: argparse.ArgumentParser) -> None:
+    """Who answers the questions of a run that a command drives: one mode, whichever option names it."""
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--approvals", choices=MODES, default="ask", help=HELP)
+    either.add_argument(
+        "--approve-all",
+        dest="approvals",
+        action="store_const",
+        const="all",
+        default="ask",
+        help="approve every call without asking",
+    )

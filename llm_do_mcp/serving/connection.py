@@ -1,0 +1,23 @@
+"""Which requests come from the same client: what was begun for one, shown to one, or left unanswered by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp.server.mcpserver import Context
+
+MODERN = "2026-07-28"
+"""The revision whose requests stand alone."""
+_PIPE = object()
+
+
+def connection_of(context: Context[None, Any]) -> object | None:
+    """What stands for the connection of a request: the same object for all that come over it.
+
+    Clients of the handshake revisions introduce themselves once for each connection. A request of 2026-07-28 stands
+    alone, but for a pipe, which has one client; over HTTP nothing tells one client from another, and there is None.
+    """
+    if context.protocol_version != MODERN:
+        introduced: object | None = context.session.client_params
+        return introduced
+    return _PIPE if context.headers is None else None
