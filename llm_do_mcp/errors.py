@@ -63,8 +63,27 @@ class InvalidReference(ProjectError):
     """A reference to a worker, template, schema or tool module that is not of an allowed form."""
 
 
+class LibraryNotFound(ProjectError):
+    """A library that a project needs and that is nowhere it was looked for, or is no library."""
+
+
+class LibraryConflict(ProjectError):
+    """Libraries that cannot be had together: they depend on each other, or on two versions of one.
+
+    A conflict of versions is told in three lines, who needs which; every other error is one line.
+    """
+
+
+class NotExported(WorkerNotFound):
+    """A worker reference that names what a library keeps to itself."""
+
+
 class TemplateFailed(ProjectError):
     """A template that cannot be rendered: undefined variable, forbidden access, or over its limit."""
+
+
+class LibraryChanged(ProjectError):
+    """A library, or a file of it, that is not what the project's `libs.lock` has."""
 
 
 class ToolModuleError(ProjectError):

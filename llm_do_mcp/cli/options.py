@@ -44,12 +44,27 @@ def seconds(text: str) -> float:
 
 
 def add_project(parser: argparse.ArgumentParser) -> None:
-    """Which project's runs a command is about, and where they are."""
+    """Which project's runs a command is about, how it is loaded, and where they are."""
     parser.add_argument(
         "--project", metavar="DIR", help="the project (default: LLM_DO_PROJECT, else the working directory)"
     )
-    parser.add_argument("--no-project", action="store_true", help="take a .worker file that --project names for itself")
+    add_loading(parser)
     add_state_dir(parser)
+
+
+def add_loading(parser: argparse.ArgumentParser) -> None:
+    """How a project is loaded."""
+    parser.add_argument("--no-project", action="store_true", help="take a .worker file for itself, without its project")
+    add_libs(parser)
+    parser.add_argument("--no-import-tools", action="store_true", help="load none of the project's Python")
+    help = "allow tools and schemas by Python's names (my_project.tools:register), as the manifest can"
+    parser.add_argument("--allow-module-imports", action="store_true", help=help)
+
+
+def add_libs(parser: argparse.ArgumentParser) -> None:
+    """Where libraries are."""
+    help = "a folder of libraries, searched before ~/.llm-do/libs and LLM_DO_LIBS; may be repeated"
+    parser.add_argument("--lib", metavar="PATH", action="append", default=[], dest="libs", help=help)
 
 
 def add_state_dir(parser: argparse.ArgumentParser) -> None:

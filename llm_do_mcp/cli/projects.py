@@ -6,13 +6,15 @@ import argparse
 import contextlib
 import logging
 import os
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llm_do_mcp.errors import RunError
 
 if TYPE_CHECKING:
+    from llm_do_mcp.errors import ProjectError
+    from llm_do_mcp.project.hosting import PythonOptions
     from llm_do_mcp.project.load import Project
     from llm_do_mcp.runtime.engine import Engine
     from llm_do_mcp.runtime.hint import Hint
@@ -22,18 +24,63 @@ if TYPE_CHECKING:
 
 def named(options: argparse.Namespace) -> Project:
     """The project that the options of `add_project` name."""
-    return load(options.project, no_project=options.no_project)
+    return opened(options.project, options)
 
 
-def load(path: str | None, *, no_project: bool = False) -> Project:
-    """Load a project: the one named, else `LLM_DO_PROJECT`, else the working directory's.
+def opened(path: str | None, options: argparse.Namespace) -> Project:
+    """A project, loaded as the options of `add_loading` say."""
+    return load(path, no_project=options.no_project, libs=options.libs, python=python_options(options))
+
+
+def python_options(options: argparse.Namespace) -> PythonOptions:
+    """What the options of `add_loading` say of the project's Python."""
+    from llm_do_mcp.project.hosting import PythonOptions
+
+    return PythonOptions(
+        imported=not options.no_import_tools,
+        module_imports=options.allow_module_imports,
+        state_folder=_state_folder(getattr(options, "state_dir", None)),
+    )
+
+
+def load(
+    path: str | None,
+    *,
+    no_project: bool = False,
+    libs: Sequence[str] = (),
+    locked: bool = True,
+    python: PythonOptions | None = None,
+    tolerated: list[ProjectError] | None = None,
+) -> Project:
+    """Load the project that `chosen` finds.
 
     Workers for which neither they nor the manifest name a model have that of `LLM_DO_MODEL`.
     """
+    from llm_do_mcp.project.hosting import PythonOptions
     from llm_do_mcp.project.load import load_project
 
-    chosen = path or os.environ.get("LLM_DO_PROJECT") or "."
-    return load_project(chosen, no_project=no_project, default_model=os.environ.get("LLM_DO_MODEL") or None)
+    return load_project(
+        chosen(path),
+        no_project=no_project,
+        default_model=os.environ.get("LLM_DO_MODEL") or None,
+        libs=libs,
+        locked=locked,
+        python=python or PythonOptions(state_folder=_state_folder(None)),
+        tolerated=tolerated,
+    )
+
+
+def chosen(path: str | None) -> str:
+    """What is to be loaded: what is at a path or has a name in `LLM_DO_PATH`, else `LLM_DO_PROJECT`, else `.`."""
+    from llm_do_mcp.cli.named import find
+
+    return find(path) if path else os.environ.get("LLM_DO_PROJECT") or "."
+
+
+def _state_folder(chosen: str | None) -> Callable[[str], str]:
+    from llm_do_mcp.runtime.state import state_folder
+
+    return lambda root: str(state_folder(Path(root), chosen))
 
 
 def state_of(project: Project, chosen: str | None) -> Path:

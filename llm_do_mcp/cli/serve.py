@@ -8,7 +8,7 @@ import os
 import sys
 
 from llm_do_mcp.cli.exits import DONE, guarded
-from llm_do_mcp.cli.options import Parser, add_state_dir, add_version, seconds
+from llm_do_mcp.cli.options import Parser, add_loading, add_state_dir, add_version, seconds
 from llm_do_mcp.runtime.approvals import HELP, MODES, of_project
 from llm_do_mcp.serving.wire import guard_stdout
 
@@ -27,6 +27,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("project", nargs="?", metavar="PROJECT", help="the project's folder, or a single .worker file")
+    add_loading(made)
     made.add_argument("--model", metavar="M", help="model of the entry worker, such as anthropic:claude-haiku-4-5")
     add_state_dir(made)
     made.add_argument(
@@ -68,11 +69,11 @@ def main(argv: list[str] | None = None) -> int:
 def _serve(options: argparse.Namespace) -> int:
     # What starting makes stays: looking through it for garbage, again and again, is a sixth of the time it takes.
     gc.disable()
-    from llm_do_mcp.cli.projects import load
+    from llm_do_mcp.cli.projects import opened
     from llm_do_mcp.serving.page.server import browser
     from llm_do_mcp.serving.server import ANSWER_WITHIN_S, ProjectServer
 
-    project = load(options.project)
+    project = opened(options.project, options)
     server = ProjectServer(
         project,
         state_dir=options.state_dir,

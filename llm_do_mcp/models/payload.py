@@ -18,6 +18,13 @@ from llm_do_mcp.models.grammar import grammars
 from llm_do_mcp.models.turn import Request
 from llm_do_mcp.sandbox.text import decode
 
+SERVER_SIDE = {
+    "web_search": "web_search_20250305",
+    "web_fetch": "web_fetch_20250910",
+    "code_execution": "code_execution_20250825",
+}
+"""The tools that the provider runs, by the names that workers use."""
+
 
 def stream_arguments(request: Request, model: str, can: Capabilities) -> dict[str, Any]:
     """The keyword arguments of `AsyncAnthropic.messages.stream`.
@@ -28,7 +35,7 @@ def stream_arguments(request: Request, model: str, can: Capabilities) -> dict[st
         can: What the model can be sent.
 
     Raises:
-        ModelError: An attachment that the model cannot be sent.
+        ModelError: An attachment that the model cannot be sent, or a server-side tool that there is not.
     """
     strict_schemas = [tool.input_schema if tool.strict and can.strict_tools else None for tool in request.tools]
     output, strict = grammars(request.output_schema if can.structured_output else None, strict_schemas)
@@ -44,16 +51,28 @@ def stream_arguments(request: Request, model: str, can: Capabilities) -> dict[st
         system = f"{system}\n\n{_schema_in_words(request.output_schema)}".lstrip()
     if system:
         arguments["system"] = system
-    if request.tools:
-        arguments["tools"] = [
-            {"name": tool.name, "description": tool.description, "input_schema": dict(tool.input_schema)}
-            if grammar is None
-            else {"name": tool.name, "description": tool.description, "input_schema": grammar, "strict": True}
-            for tool, grammar in zip(request.tools, strict, strict=True)
-        ]
+    tools = [
+        {"name": tool.name, "description": tool.description, "input_schema": dict(tool.input_schema)}
+        if grammar is None
+        else {"name": tool.name, "description": tool.description, "input_schema": grammar, "strict": True}
+        for tool, grammar in zip(request.tools, strict, strict=True)
+    ]
+    tools += [_server_side(tool, request) for tool in request.server_side_tools]
+    if tools:
+        arguments["tools"] = tools
     if can.caching:
         arguments["cache_control"] = {"type": "ephemeral"}
     return arguments
+
+
+def _server_side(tool: Mapping[str, Any], request: Request) -> dict[str, Any]:
+    """A tool that the provider runs; its limits have the same names there."""
+    name = tool["tool_type"]
+    if name not in SERVER_SIDE:
+        known = ", ".join(SERVER_SIDE)
+        raise failure(request, f"there is no server-side tool {name!r}", f"write one of these as tool_type: {known}")
+    limits = {key: value for key, value in tool.items() if key != "tool_type"}
+    return {"type": SERVER_SIDE[name], "name": name, **limits}
 
 
 def _schema_in_words(schema: Mapping[str, Any]) -> str:

@@ -44,6 +44,7 @@ class Request:
         messages: The conversation so far: `{"role": ..., "content": [blocks]}`. A block may be an attachment,
             `{"type": "attachment", "name", "media_type", "data": bytes}`, as `attachments.attachment` makes it.
         tools: What the model may call.
+        server_side_tools: Tools that the model's provider runs, as the worker's file has them: `tool_type` and limits.
         output_schema: JSON Schema that the final text has to fit, or None where it is free text.
         max_tokens: The most tokens the reply may have.
         turn: Which turn of the worker's conversation this is, counted from 0.
@@ -56,6 +57,7 @@ class Request:
     system: str
     messages: tuple[Mapping[str, Any], ...]
     tools: tuple[ToolSpec, ...] = ()
+    server_side_tools: tuple[Mapping[str, Any], ...] = ()
     output_schema: Mapping[str, Any] | None = None
     max_tokens: int = 8192
     turn: int = 0

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from llm_do_mcp.errors import InvalidFile, InvalidReference, ProjectError, WorkerNotFound
-from llm_do_mcp.project import roots, schema, toolmodules
+from llm_do_mcp.project import classes, roots, schema, toolmodules
 from llm_do_mcp.project.checked import quoted
+from llm_do_mcp.project.classes import ClassSchemas
 from llm_do_mcp.project.effective import Worker
 from llm_do_mcp.project.files import decode
 from llm_do_mcp.project.manifest import Manifest
@@ -21,6 +22,7 @@ from llm_do_mcp.project.protected import is_loadable
 from llm_do_mcp.project.references import as_glob
 from llm_do_mcp.project.resolve import Found, Level, resolve
 from llm_do_mcp.project.settings import (
+    ApprovalRule,
     AttachmentPolicy,
     Delegation,
     Limits,
@@ -28,70 +30,97 @@ from llm_do_mcp.project.settings import (
     Toolsets,
     merge,
 )
+from llm_do_mcp.project.strictyaml import Document
 from llm_do_mcp.project.worker import Template, WorkerSource, read_worker
+from llm_do_mcp.sandbox.root import Root
 
 PROMPT_SUFFIXES = (".jinja2", ".j2", ".txt", ".md")
 
 
 @dataclass(frozen=True)
 class Defaults:
-    """What every worker of a project starts from.
+    """What every worker of a project, or of one of its libraries, starts from.
+
+    A library's workers have the project's model where the library names none, its limits below their own, its policy
+    before their own, and of its sandbox what is granted.
 
     Args:
-        root: The project's folder, absolute and without links.
-        manifest: The manifest.
-        tool_modules: The Python files that hold the project's tools.
-        protected: Patterns, relative to the project, of what no worker can write.
-        model: The model where neither worker nor manifest names one.
+        root: The folder of the project or library, absolute and without links.
+        manifest: Its manifest.
+        document: The manifest's file, for the places; None where there is none.
+        tool_modules: The Python files that hold tools for all its workers.
+        protected: Patterns, relative to the root, of what no worker can write.
+        model: The model and its fallbacks where neither worker nor manifest names one.
+        approvals: The project's policy.
+        limits: The limits that a worker can change.
+        classes: The schemas of classes.
+        module_imports: Whether modules may be imported by their name in Python.
+        network_enabled: False denies the network, whatever a worker says.
+        granted: alias → the project's root, of those that a library's workers have; None for the project itself.
+        grants: What the project's manifest says of them; None for the project itself.
+        libraries: Name → folder of the project's libraries: no worker can write there.
+        schemas: Path → schema of the JSON files so far: workers that refer to one file share it.
     """
 
     root: str
     manifest: Manifest
+    document: Document | None
     tool_modules: tuple[str, ...]
     protected: tuple[str, ...]
-    model: str | None
+    model: tuple[str, ...]
+    approvals: tuple[ApprovalRule, ...]
+    limits: Limits | None
+    classes: ClassSchemas
+    module_imports: bool
+    network_enabled: bool = True
+    granted: Mapping[str, Root] | None = None
+    grants: SandboxSettings | None = None
+    libraries: Mapping[str, str] = field(default_factory=dict)
+    schemas: dict[str, schema.Schema] = field(default_factory=dict, init=False, repr=False, compare=False)
 
 
-def build(found: Found, levels: Sequence[Level], defaults: Defaults) -> Worker:
+def build(found: Found, levels: Sequence[Level], defaults: Defaults, content: bytes | None = None) -> Worker:
     """Load one worker.
 
     Args:
         found: Its file.
         levels: Where its references are looked up.
         defaults: What it starts from.
+        content: What its file holds, where there is none to read.
 
     Raises:
         InvalidFile: With everything that is wrong in its file.
         ProjectError: The file cannot be read at all.
     """
-    return _Build(found, levels, defaults).worker()
+    return _Build(found, levels, defaults, content).worker()
 
 
 class _Build:
     """One worker on its way from file to `Worker`; problems are collected, not raised one by one."""
 
-    def __init__(self, found: Found, levels: Sequence[Level], defaults: Defaults) -> None:
+    def __init__(self, found: Found, levels: Sequence[Level], defaults: Defaults, content: bytes | None = None) -> None:
         self.found, self.levels, self.defaults = found, levels, defaults
         self.files = found.level.files
-        content = self.files.read_bytes(found.path)
-        self.source: WorkerSource = read_worker(decode(content, found.path), found.path)
+        content = self.files.read_bytes(found.path) if content is None else content
+        self.path = self.files.shown(found.path)
+        self.source: WorkerSource = read_worker(decode(content, self.path), self.path)
         self.problems: list[ProjectError] = []
 
     def worker(self) -> Worker:
         keys, manifest = self.source.keys, self.defaults.manifest
         toolsets = merge(manifest.toolsets, keys.toolsets, Toolsets())
         sandbox = merge(manifest.sandbox, keys.sandbox, SandboxSettings())
-        self.problems += roots.problems(self.source.document, keys.sandbox, self.defaults.root, absolute=False)
-        own, imported = self._own_tool_modules(), self._imported_tool_modules()
-        model = keys.model or manifest.model or ((self.defaults.model,) if self.defaults.model else ())
+        own = toolmodules.labelled(self.files, self._own_tool_modules())
+        imported = toolmodules.labelled(self.files, self._imported_tool_modules())
         lock_worker = self._lock_worker(toolsets.delegation)
         worker = Worker(
-            id=self.found.id,
-            path=self.found.path,
+            id=self.found.canonical,
+            path=self.path,
+            library=self.found.level.library,
             instructions=self._instructions(),
             folder=self.found.folder,
             description=keys.description or "",
-            model=model,
+            model=keys.model or manifest.model or self.defaults.model,
             compatible_models=keys.compatible_models,
             prompt=self.source.template("prompt") if keys.prompt is not None else None,
             fragments=self._texts("fragments", keys.fragments),
@@ -105,13 +134,13 @@ class _Build:
             lock_worker=lock_worker,
             imports=self._imports(),
             tool_rules=keys.tool_rules,
-            approvals=(*manifest.approvals, *keys.approvals),
-            sandbox=sandbox,
-            roots=() if self.problems else roots.roots(sandbox.paths, self.defaults.root, self.defaults.protected),
-            network_enabled=sandbox.network_enabled is not False,
+            approvals=(*self.defaults.approvals, *keys.approvals),
+            sandbox=merge(sandbox, self.defaults.grants, SandboxSettings()),
+            roots=self._roots(sandbox),
+            network_enabled=self.defaults.network_enabled and sandbox.network_enabled is not False,
             attachment_policy=merge(manifest.attachment_policy, keys.attachment_policy, AttachmentPolicy()),
             server_side_tools=keys.server_side_tools,
-            limits=merge(manifest.limits, keys.limits, Limits()),
+            limits=merge(self.defaults.limits, keys.limits, Limits()),
             tool_modules=toolmodules.nearest_first(own, imported, self.defaults.tool_modules),
             own_tool_modules=own,
             imported_tool_modules=imported,
@@ -139,8 +168,9 @@ class _Build:
 
     def _check(self, worker: Worker) -> None:
         keys = self.source.keys
-        if keys.name is not None and keys.name != worker.id:
-            self._problem(f"name {quoted(keys.name)} is not the id that the file's place gives, {worker.id!r}", "name")
+        if keys.name is not None and keys.name != self.found.id:
+            problem = f"name {quoted(keys.name)} is not the id that the file's place gives, {self.found.id!r}"
+            self._problem(problem, "name")
         for model in worker.model:
             if not worker.accepts_model(model):
                 globs = ", ".join(worker.compatible_models or ())
@@ -167,11 +197,38 @@ class _Build:
         if len(prompts) > 1:
             self._problem(f"more than one prompt file: {', '.join(prompts)}; keep one")
         if prompts:
-            return Template(decode(self.files.read_bytes(prompts[0]), prompts[0]), prompts[0])
+            content, shown = self.files.read_bytes(prompts[0]), self.files.shown(prompts[0])
+            return Template(decode(content, shown), shown)
         if keys.prompt is None:
             where = "under 'instructions'" if self.source.body is None else "below the front matter"
             self._problem(f"no instructions; write them {where} or in {stem}.md")
-        return Template("", self.found.path)
+        return Template("", self.path)
+
+    def _roots(self, sandbox: SandboxSettings) -> tuple[Root, ...]:
+        """The worker's folders; what is wrong with them is a problem."""
+        if self.defaults.granted is not None:
+            return tuple(self._granted(sandbox, self.defaults.granted))
+        keys, manifest = self.source.keys.sandbox, self.defaults.manifest.sandbox
+        inherited = manifest.paths if manifest is not None else ()
+        wrong = list(
+            roots.problems(self.source.document, keys, self.defaults.root, absolute=False, inherited=inherited)
+        )
+        self.problems += wrong
+        found = () if wrong else roots.roots(sandbox.paths, self.defaults.root, self.defaults.protected)
+        for alias, complaint in roots.reached(found, self.defaults.libraries):
+            self._problem(f"sandbox.paths.{alias}: {complaint}", "sandbox", "paths", alias)
+        return found
+
+    def _granted(self, sandbox: SandboxSettings, granted: Mapping[str, Root]) -> Iterator[Root]:
+        library, own = self.found.level.library, self.source.keys.sandbox
+        for alias, root in roots.of_library(sandbox.paths, granted, self.defaults.root):
+            if isinstance(root, Root):
+                yield root
+                continue
+            said = self.source.document if own and alias in own.paths else self.defaults.document
+            assert said is not None  # it is one of the two that names the alias
+            how = "" if alias in granted else f"; the project can grant it: `grants: {{{library}: [{alias}]}}`"
+            self.problems.append(said.error(f"sandbox.paths.{alias}: {root}{how}", ("sandbox", "paths", alias)))
 
     def _texts(self, key: str, texts: tuple[str, ...]) -> tuple[Template, ...]:
         if isinstance(self.source.document.data.get(key), str):
@@ -202,10 +259,23 @@ class _Build:
             raise ProjectError(f"{key}: {error}") from None
 
     def _schema_file(self, reference: str) -> schema.Schema:
-        """The schema in a file, looked for in the worker's folder and then in the project's root."""
-        if not reference.endswith(".json"):
-            message = f"{quoted(reference)}: classes as schemas are not supported yet; name a JSON Schema file"
-            raise InvalidReference(f"{message} such as schemas/report.json")
+        """The schema of a JSON file or of a class, looked for in the worker's folder and then in the root."""
+        if reference.endswith(".json"):
+            place = self._place_of(reference)
+            if place not in self.defaults.schemas:
+                self.defaults.schemas[place] = schema.SelfContained(self._read_schema).file(place)
+            return self.defaults.schemas[place]
+        if (named := classes.in_file(reference)) is not None:
+            place = self._place_of(named[0])
+            self._read_schema(place)  # so that it is known to matter what the file holds
+            return self.defaults.classes.schema(self.files.shown(place), named[1])
+        module, name = classes.in_module(reference)
+        if not self.defaults.module_imports:
+            raise InvalidReference(f"modules such as that of {quoted(reference)} are not allowed; {toolmodules.ALLOW}")
+        return self.defaults.classes.schema(module, name)
+
+    def _place_of(self, reference: str) -> str:
+        """The file that a reference means, in the worker's folder or in the root."""
         try:
             path = project_path(reference)
         except ValueError as error:
@@ -214,7 +284,7 @@ class _Build:
         existing = next((place for place in places if self.files.kind(place) == "file"), None)
         if existing is None:
             raise ProjectError(f"no schema file {quoted(reference)} (looked for {', '.join(places)})")
-        return schema.SelfContained(self._read_schema).file(existing)
+        return existing
 
     def _is_loadable(self, path: str) -> bool:
         return is_loadable(path, self.defaults.protected)
@@ -222,7 +292,7 @@ class _Build:
     def _read_schema(self, path: str) -> bytes:
         if not self._is_loadable(path):
             message = "schemas are not loaded from here, where a worker may write; put the file into schemas/"
-            raise ProjectError(message, path=path)
+            raise ProjectError(message, path=self.files.shown(path))
         return self.files.read_bytes(path)
 
     def _own_tool_modules(self) -> tuple[str, ...]:
@@ -237,17 +307,20 @@ class _Build:
         good = []
         for index, reference in enumerate(self.source.keys.imports.tools):
             with self._pointing_at("imports", "tools", index):
-                if wrong := toolmodules.reference_problem(reference, self.files, self._is_loadable):
+                allowed = self.defaults.module_imports
+                if wrong := toolmodules.reference_problem(
+                    reference, self.files, self._is_loadable, module_imports=allowed
+                ):
                     self._problem(wrong, "imports", "tools", index)
                 else:
-                    good.append(project_path(reference))
+                    good.append(toolmodules.normal(reference))
         return tuple(good)
 
     def _imports(self) -> tuple[str, ...]:
         ids = []
         for index, reference in enumerate(self.source.keys.imports.workers):
             with self._pointing_at("imports", "workers", index):
-                ids.append(resolve(reference, self.levels).id)
+                ids.append(resolve(reference, self.levels).canonical)
         return tuple(ids)
 
     def _allow_workers(self, delegation: Delegation | None, lock_worker: str | None) -> tuple[str, ...] | None:
@@ -271,14 +344,16 @@ class _Build:
         if not lock:
             return None
         with self._pointing_at("toolsets", "delegation"):
-            return resolve(lock, self.levels).id
+            return resolve(lock, self.levels).canonical
         return None
 
     def _permitted(self, reference: str) -> str:
         """An entry of an allow list as an id, or a glob on ids; one that means no worker is kept as it is."""
-        if (glob := as_glob(reference, self.found.level.section.root)) is not None:
-            return glob
+        level = self.found.level
+        if (glob := as_glob(reference, level.section.root)) is not None:
+            return glob if ":" in glob else level.canonical(glob)
         try:
-            return resolve(reference, self.levels).id
+            return resolve(reference, self.levels).canonical
         except WorkerNotFound:
-            return self.found.level.parse(reference).id
+            parsed = level.parse(reference)
+            return f"{parsed.library}:{parsed.id}" if parsed.library else level.canonical(parsed.id)

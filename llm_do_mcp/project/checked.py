@@ -6,9 +6,10 @@ unknown key is answered with the nearest known one.
 
 from __future__ import annotations
 
+import contextlib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, ValidationError
@@ -51,6 +52,22 @@ def check(model: type[Model], document: Document) -> Model:
     except ValidationError as error:
         problems = [_problem(model, document, details) for details in error.errors(include_url=False)]
         raise InvalidFile(sorted(problems, key=lambda p: (p.line or 0, p.column or 0))) from None
+
+
+@contextlib.contextmanager
+def collecting(problems: list[ProjectError]) -> Iterator[None]:
+    """What is raised inside is added to the problems, each on its own, and stops nothing yet."""
+    try:
+        yield
+    except InvalidFile as error:
+        problems += error.problems
+    except ProjectError as error:
+        problems.append(error)
+
+
+def together(problems: Sequence[ProjectError]) -> ProjectError:
+    """Several problems as one error; a single one as it is."""
+    return problems[0] if len(problems) == 1 else InvalidFile(problems)
 
 
 def nearest(word: str, known: typing.Iterable[str]) -> str:

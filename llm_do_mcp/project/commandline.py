@@ -35,6 +35,7 @@ Character = tuple[str, bool]
 """One character of a word, and whether quotes or a backslash take its special meaning away."""
 
 _STAR: Character = ("*", False)
+_ANY_WORD = re.compile(".*", re.DOTALL)
 _BELOW, _BELOW_ANY = r"[^/\\]*", ".*"
 _CLIMBS_NOT = r"(?!(?:.*[/\\=:,])?\.\.(?:[/\\]|\Z))"
 
@@ -130,6 +131,26 @@ def fits(text: str, line: str, *, strictly: bool) -> bool:
     return not strictly and fnmatchcase(" ".join(given).casefold(), text.casefold())
 
 
+def covers(earlier: str, later: str) -> bool:
+    """Whether every command whose words match one pattern certainly matches an earlier one, which then counts."""
+    wide, narrow = pattern(earlier), pattern(later)
+    least = len(narrow.head) + (narrow.rest or 0)
+    if least < len(wide.head) + (wide.rest or 0):
+        return False
+    if wide.rest is None and (narrow.rest is not None or least > len(wide.head)):
+        return False
+    texts = ["".join(c for c, _ in word) if _STAR not in word else None for word in _characters(later)]
+    for index, wanted in enumerate(wide.head):
+        if wanted == _ANY_WORD:
+            continue
+        if index >= len(narrow.head):
+            return False
+        text = texts[index]
+        if narrow.head[index] != wanted and (text is None or not wanted.fullmatch(text)):
+            return False
+    return True
+
+
 def _characters(line: str) -> Iterator[list[Character]]:
     """The words, each as its characters."""
     word: list[Character] | None = None
@@ -198,7 +219,7 @@ def _stars_at_end(word: list[Character]) -> int:
 
 def _expression(word: list[Character]) -> re.Pattern[str]:
     if _is(word, "*"):
-        return re.compile(".*", re.DOTALL)
+        return _ANY_WORD
     made = ""
     for stars, run in groupby(word, key=lambda character: character == _STAR):
         text = "".join(character for character, _ in run)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
+from llm_do_mcp.project.references import covers
 from llm_do_mcp.project.settings import (
     EVERY_FUNCTION,
     ApprovalRule,
@@ -19,6 +20,9 @@ from llm_do_mcp.project.settings import (
 )
 from llm_do_mcp.project.worker import Template
 from llm_do_mcp.sandbox.root import Root
+
+ANY_WORKER = "*"
+"""The glob of `allow_workers` that stands for every worker, also one that is not there yet."""
 
 _KINDS: dict[type, str] = {
     bool: "boolean",
@@ -35,9 +39,10 @@ class Worker:
     """A worker as it is called. Everything in it is plain data.
 
     Args:
-        id: Its id, `reports/summarizer`; `main` for the main worker.
-        path: Its file, relative to the project.
-        folder: Its own folder, which only the directory form has.
+        id: Its id, `reports/summarizer`; `main` for the main worker; `utils:summarizer` for one of a library.
+        path: Its file, relative to the project; `utils:workers/summarizer.worker` for one of a library.
+        library: The library that it comes from, or None.
+        folder: Its own folder, which only the directory form has, relative to the project or library.
         description: What it does, for whoever may call it.
         model: The model and its fallbacks; empty where neither worker, manifest nor environment names one.
         compatible_models: Globs that every model must match one of; None for any model.
@@ -53,22 +58,25 @@ class Worker:
         lock_worker: The one worker that every delegated call goes to, or None.
         imports: Ids of the workers it imports.
         tool_rules, approvals: Its policy; the manifest's approvals come first.
-        sandbox: What manifest and worker say of the folders it can reach, as they name them.
+        sandbox: What manifest and worker say of the folders it can reach, as they name them; of what is granted to a
+            library, what the project's manifest says.
         roots: Those folders.
         network_enabled: False denies what would use the network.
         attachment_policy: Which files may be attached to a call of it.
         server_side_tools: Tools that the model's provider runs.
         limits: Of a run of it and all below it.
-        tool_modules: Python files that hold tools, relative to the project, nearest first; of two functions with one
-            name the nearest counts.
+        tool_modules: Python files that hold tools, relative to the project or as `utils:tools.py`, nearest first; of
+            two functions with one name the nearest counts.
         own_tool_modules: Those of its own folder, whose functions it sees without naming them.
         imported_tool_modules: Those of `imports.tools`, whose functions it sees as well.
         locked: Whether its author wants it left as it is.
+        made_by: Id of the worker that made it in this session; None for one that has a file in the project.
     """
 
     id: str
     path: str
     instructions: Template
+    library: str | None = None
     folder: str | None = None
     description: str = ""
     model: tuple[str, ...] = ()
@@ -96,6 +104,7 @@ class Worker:
     own_tool_modules: tuple[str, ...] = ()
     imported_tool_modules: tuple[str, ...] = ()
     locked: bool = False
+    made_by: str | None = None
 
     @property
     def named_tools(self) -> tuple[str, ...] | None:
@@ -119,9 +128,16 @@ class Worker:
             whole["required"] = [*whole.get("required", ()), *required]
         return whole
 
+    @property
+    def creates_workers(self) -> bool:
+        """Whether it may propose new workers: its delegation says so, or that it may call any worker."""
+        delegation = self.toolsets.delegation
+        said = None if delegation is None else delegation.worker_create
+        return self.lock_worker is None and (ANY_WORKER in (self.allow_workers or ()) if said is None else said)
+
     def may_call(self, identifier: str) -> bool:
         """Whether it may call a worker."""
-        return any(fnmatchcase(identifier, allowed) for allowed in self.allow_workers or ())
+        return any(covers(allowed, identifier) for allowed in self.allow_workers or ())
 
     def accepts_model(self, model: str) -> bool:
         """Whether a model is compatible."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 import codecs
 import stat
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from llm_do_mcp.errors import FileMissing, ProjectError, SandboxError
+from llm_do_mcp.project.seen import Seen
 from llm_do_mcp.sandbox.opener import Directory, Found
 from llm_do_mcp.sandbox.root import STATE_FOLDER
+
+if TYPE_CHECKING:
+    from llm_do_mcp.project.libslock import LockedLibrary
 
 MAX_FILE_BYTES = 1_000_000
 
@@ -19,18 +23,35 @@ class ProjectFiles:
 
     Args:
         root: The folder's absolute path.
+        locked: What `libs.lock` has of it, where it is a library: what is not as it was is refused.
+        label: What errors put before a path: `utils:` where it is the library utils.
     """
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, locked: LockedLibrary | None = None, *, label: str = "") -> None:
         self.root = root
+        self.locked = locked
+        self.label = label
+        self.seen = Seen(root)
         self._directory = Directory.open(root, hidden=(STATE_FOLDER,))
+
+    def shown(self, path: str) -> str:
+        """A path as a person would name it: `utils:workers/x.worker` in a library."""
+        return f"{self.label}{path}"
 
     def kind(self, path: str) -> Literal["file", "directory"] | None:
         """What is at a path, or None where nothing is.
 
         Raises:
             ProjectError: Something that is neither (a FIFO, a device), or a link that leads outside.
+            LibraryChanged: It is not what the lock has.
         """
+        kind = self._kind(path)
+        if self.locked is not None:
+            self.locked.check_kind(path, kind)
+        return kind
+
+    def _kind(self, path: str) -> Literal["file", "directory"] | None:
+        self.seen.kind(path)
         try:
             mode = self._directory.stat(path).st_mode
         except FileMissing:
@@ -43,35 +64,46 @@ class ProjectFiles:
             return "file"
         if stat.S_ISDIR(mode):
             return "directory"
-        raise ProjectError("not a regular file", path=path)
+        raise ProjectError("not a regular file", path=self.shown(path))
 
     def read_bytes(self, path: str) -> bytes:
         """A whole file.
 
         Raises:
             ProjectError: It is missing, too large, not a regular file, or not inside.
+            LibraryChanged: It is not what the lock has.
         """
+        self.seen.content(path)
         try:
             data, whole = self._directory.read(path, MAX_FILE_BYTES)
         except SandboxError as error:
             raise self._error(error, path) from None
         if not whole:
-            raise ProjectError(f"larger than {MAX_FILE_BYTES:,} bytes, the most that is loaded", path=path)
+            raise ProjectError(f"larger than {MAX_FILE_BYTES:,} bytes, the most that is loaded", path=self.shown(path))
+        if self.locked is not None:
+            self.locked.check(path, data)
         return data
 
     def walk(self, path: str, descend: Callable[[tuple[str, ...]], bool]) -> Iterator[Found]:
         """All that lies below a folder; nothing where there is no such folder."""
+
+        def noted(parts: tuple[str, ...]) -> bool:
+            enters = descend(parts)
+            if enters:
+                self.seen.content("/".join(parts))
+            return enters
+
         if self.kind(path) == "directory":
-            yield from self._directory.walk(path, descend=descend)
+            self.seen.content(path)
+            yield from self._directory.walk(path, descend=noted)
 
     def _below_a_file(self, path: str) -> bool:
         """Whether a folder on the way is a file, so that there is nothing at the path."""
         folder = path.rpartition("/")[0]
-        return bool(folder) and self.kind(folder) != "directory"
+        return bool(folder) and self._kind(folder) != "directory"
 
-    @staticmethod
-    def _error(error: SandboxError, path: str) -> ProjectError:
-        return ProjectError(str(error).removeprefix(f"{path}: "), path=path)
+    def _error(self, error: SandboxError, path: str) -> ProjectError:
+        return ProjectError(str(error).removeprefix(f"{path}: "), path=self.shown(path))
 
 
 def decode(data: bytes, path: str) -> str:

@@ -7,26 +7,28 @@ that worker: asking for it raises, and `Project.broken` lists it.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 from llm_do_mcp.errors import InvalidFile, ProjectError
-from llm_do_mcp.project import roots, strictyaml, toolmodules
+from llm_do_mcp.project import builtin, dependencies, exports, libslock, roots, strictyaml, toolmodules
 from llm_do_mcp.project.build import Defaults, build
-from llm_do_mcp.project.checked import check, quoted
+from llm_do_mcp.project.checked import collecting, quoted, together
+from llm_do_mcp.project.classes import ClassSchemas
 from llm_do_mcp.project.effective import Worker
 from llm_do_mcp.project.files import ProjectFiles, decode
+from llm_do_mcp.project.hosting import NO_IMPORT_TOOLS, Hosting, PythonOptions
+from llm_do_mcp.project.library import LIBRARY_FILE, Library, manifest_of, places
 from llm_do_mcp.project.manifest import MANIFEST_NAMES, Manifest
 from llm_do_mcp.project.names import published_name
 from llm_do_mcp.project.protected import protected_patterns
-from llm_do_mcp.project.references import MAIN, MAIN_FILE, SUFFIXES, as_glob, id_of
+from llm_do_mcp.project.references import BUILT_IN, MAIN_FILE, SUFFIXES, id_of
 from llm_do_mcp.project.resolve import Found, Level, resolve
 from llm_do_mcp.project.scan import Scan
 from llm_do_mcp.project.strictyaml import Document
-from llm_do_mcp.sandbox import patterns
-from llm_do_mcp.sandbox.names import BadName
 from llm_do_mcp.sandbox.root import Root
 
 
@@ -38,43 +40,108 @@ class Project:
         root: Its folder, absolute and without links.
         given: What was named to load it: that folder, or a worker's file, absolute.
         alone: That file was taken by itself, without the project around it.
+        libs: Folders in which libraries were looked for first, absolute.
+        python: What the command line says of its Python.
         name: The manifest's name, else the folder's.
         manifest: The manifest; all defaults where there is none.
         manifest_path: The manifest's file, relative to the project, or None.
         entry: Id of the worker that stands for the project, or None.
+        libraries: Name → library, of all that it needs, also through other libraries.
         exports: Published name → id of the workers that are published; the entry worker bears the project's name.
+        hosting: How its Python is run.
+        again: Loads it anew, as it is on disk by then.
     """
 
     root: str
     given: str
     alone: bool
+    libs: tuple[str, ...]
+    python: PythonOptions
     name: str
     manifest: Manifest
     manifest_path: str | None
     entry: str | None
     exports: Mapping[str, str]
+    libraries: Mapping[str, Library]
     defaults: Defaults = field(repr=False)
     levels: tuple[Level, ...] = field(repr=False)
+    hosting: Hosting = field(repr=False)
+    again: Callable[[], Project] = field(repr=False, compare=False)
+    _found: dict[tuple[str | None, str], Found] = field(default_factory=dict, repr=False, compare=False)
     _loaded: dict[str, Worker | ProjectError] = field(default_factory=dict, repr=False, compare=False)
+    _closures: dict[str, tuple[Worker, ...]] = field(default_factory=dict, repr=False, compare=False)
+    _library_defaults: dict[str, Defaults] = field(default_factory=dict, repr=False, compare=False)
 
-    def worker(self, reference: str) -> Worker:
+    def worker(self, reference: str, *, from_library: str | None = None) -> Worker:
         """The worker that a reference means.
 
         Args:
             reference: `reports/summarizer`, `./workers/reports/summarizer.worker`, or `summarizer` where that is
-                the last segment of just one id.
+                the last segment of just one id; `utils:summarizer` in a library.
+            from_library: The library whose worker uses the reference; None for the project itself.
 
         Raises:
             InvalidReference, AmbiguousWorker, WorkerNotFound: The reference means no worker.
             ProjectError: The worker is broken; `InvalidFile` has all that is wrong with it.
         """
-        found = resolve(reference, self.levels)
-        loaded = self._loaded.get(found.id)
+        found = self._found.get((from_library, reference))
+        if found is None:
+            found = self._found[from_library, reference] = resolve(reference, self.levels_of(from_library))
+        loaded = self._loaded.get(found.canonical)
         if loaded is None:
-            loaded = self._loaded[found.id] = self._load(found)
+            loaded = self._loaded[found.canonical] = self._load(found)
         if isinstance(loaded, ProjectError):
             raise loaded.with_traceback(None)
         return loaded
+
+    def closure(self, worker: Worker) -> tuple[Worker, ...]:
+        """A worker and all that it, and those, import or may call by name; each once, and loaded by now.
+
+        Nothing is scanned for it, and a broken worker stops nobody: it is told of when it is called.
+        """
+        if worker.id not in self._closures:
+            found, todo = {worker.id: worker}, [worker]
+            while todo:
+                above = todo.pop()
+                for name in (*above.imports, *(above.allow_workers or ())):
+                    with contextlib.suppress(ProjectError):  # a glob is none of these, and names no worker
+                        below = self.worker(name, from_library=above.library)
+                        if below.id not in found:
+                            found[below.id] = below
+                            todo.append(below)
+            self._closures[worker.id] = tuple(found.values())
+        return self._closures[worker.id]
+
+    def unlisted(self, identifier: str, content: str) -> Worker:
+        """A worker whose file is not among the project's, with the project's defaults.
+
+        Args:
+            identifier: Its id.
+            content: Its file; what that refers to starts at the project's root.
+
+        Raises:
+            ProjectError: Something in the file cannot be used.
+        """
+        found = Found(self.levels[0], identifier, f"{identifier}{SUFFIXES[0]}")
+        return build(found, self.levels, self.defaults, content.encode())
+
+    def changed(self) -> bool:
+        """Whether loading would find something else by now: a file, a new one, one that is gone."""
+        places = (self.levels[0].files, *(library.files for library in self.libraries.values()))
+        return any(files.seen.changed() for files in places)
+
+    def levels_of(self, library: str | None) -> tuple[Level, ...]:
+        """Where references are looked up: in the project or library that they are used in, and what it depends on."""
+        if library is None:
+            return self.levels
+        home = self._library(library)
+        return _levels(home.level, home.dependencies, self.libraries)
+
+    def within_reach(self, library: str | None) -> Iterator[str]:
+        """The ids of the workers that can be called there, as far as lists show them; policy may allow fewer."""
+        home, *others = self.levels_of(library)
+        for level in (home, *others):
+            yield from map(level.canonical, level.offered(outside=level is not home))
 
     def exported(self) -> tuple[Worker, ...]:
         """The published workers that are whole, in the order of their names."""
@@ -108,13 +175,33 @@ class Project:
 
     def _load(self, found: Found) -> Worker | ProjectError:
         try:
-            return build(found, self.levels, self.defaults)
+            library = found.level.library
+            return build(found, self.levels_of(library), self.defaults_of(library))
         except ProjectError as error:
             return error
 
+    def defaults_of(self, name: str | None) -> Defaults:
+        """What the workers of the project, or of a library, start from."""
+        if name is None:
+            return self.defaults
+        if name not in self._library_defaults:
+            made = dependencies.defaults(self._library(name), self.libraries, self.defaults, self.roots)
+            self._library_defaults[name] = made
+        return self._library_defaults[name]
+
+    def _library(self, name: str) -> Library:
+        return builtin.library() if name == BUILT_IN else self.libraries[name]
+
 
 def load_project(
-    path: str | os.PathLike[str], *, no_project: bool = False, default_model: str | None = None
+    path: str | os.PathLike[str],
+    *,
+    no_project: bool = False,
+    default_model: str | None = None,
+    libs: Sequence[str] = (),
+    locked: bool = True,
+    python: PythonOptions = PythonOptions(),  # noqa: B008  # frozen
+    tolerated: list[ProjectError] | None = None,
 ) -> Project:
     """Load the project in a folder, or the one that a worker's file belongs to.
 
@@ -122,8 +209,14 @@ def load_project(
         path: A folder, or a worker's file, which is then the entry.
         no_project: Take a worker's file by itself: its folder is the root, and there is no manifest.
         default_model: The model of workers where neither they nor the manifest name one.
+        libs: Folders in which libraries are looked for first.
+        locked: Hold the libraries to `libs.lock`, where there is one.
+        python: What may be done with the project's Python.
+        tolerated: Where what is wrong with the project as a whole is put instead of raised, as long as something can
+            be loaded: for `check`, which looks at the workers all the same.
 
     Raises:
+        UsageError: A folder of libraries that cannot be used.
         ProjectError: There is no project, or something is wrong with it as a whole.
     """
     given = os.path.realpath(path)
@@ -141,11 +234,28 @@ def load_project(
         file = os.path.relpath(given, root).replace(os.sep, "/")
     files = ProjectFiles(root)
     document = None if no_project else _manifest_document(files)
-    manifest = check(Manifest, document) if document is not None else Manifest()
+    manifest = manifest_of(document) if document is not None else Manifest()
     anything = file is not None or document is not None
     if not anything and not any(map(files.kind, (MAIN_FILE, manifest.workers.root))):
         raise ProjectError(f"no project in {quoted(shown)}: no {MAIN_FILE}, no {MANIFEST_NAMES[0]} and no workers/")
-    return _assemble(root, file, files, document, manifest, default_model, alone=no_project)
+    again = partial(
+        load_project,
+        os.path.abspath(path),
+        no_project=no_project,
+        default_model=default_model,
+        libs=tuple(libs),
+        locked=locked,
+        python=python,
+    )
+    problems: list[ProjectError] = []
+    project = _assemble(
+        root, file, files, document, manifest, default_model, libs, locked, python, again, problems, alone=no_project
+    )
+    if tolerated is not None:
+        tolerated += problems
+    elif problems:
+        raise together(problems)
+    return project
 
 
 def _root_of(file: str) -> str:
@@ -153,7 +263,7 @@ def _root_of(file: str) -> str:
     folder = os.path.dirname(file)
     ancestor = folder
     while True:
-        if any(os.path.lexists(os.path.join(ancestor, name)) for name in (*MANIFEST_NAMES, MAIN_FILE)):
+        if any(os.path.lexists(os.path.join(ancestor, name)) for name in (*MANIFEST_NAMES, LIBRARY_FILE, MAIN_FILE)):
             return ancestor
         above = os.path.dirname(ancestor)
         if above == ancestor:
@@ -167,6 +277,8 @@ def _manifest_document(files: ProjectFiles) -> Document | None:
     names = [name for name in MANIFEST_NAMES if files.kind(name) is not None]
     if len(names) > 1:
         raise ProjectError(f"{' and '.join(names)} are two names of one file, the manifest; keep one", path=names[1])
+    if not names and files.kind(LIBRARY_FILE) is not None:  # a library, looked at by itself
+        names = [LIBRARY_FILE]
     return strictyaml.load(decode(files.read_bytes(names[0]), names[0]), path=names[0]) if names else None
 
 
@@ -177,86 +289,123 @@ def _assemble(
     document: Document | None,
     manifest: Manifest,
     model: str | None,
+    libs: Sequence[str],
+    locked: bool,
+    python: PythonOptions,
+    again: Callable[[], Project],
+    problems: list[ProjectError],
     *,
     alone: bool,
 ) -> Project:
+    """Put a project together; what is wrong with it is added to the problems.
+
+    Raises:
+        ProjectError: Its libraries cannot be had, so that nothing could be said of the rest.
+    """
     inside = file is None or file == MAIN_FILE or file.startswith(f"{manifest.workers.root}/")
     level = Level(files, manifest.workers, single=None if inside else file)
+    module_imports = python.module_imports or manifest.tools.allow_module_imports
     if document is not None:
-        _check_manifest(document, manifest, files, root)
-    entry, exports = _entry(level, file, document, manifest), manifest.exports
+        problems += _manifest_problems(document, manifest, files, root, module_imports)
     name = manifest.name or os.path.basename(root) or "project"
-    ids = _exported(level, entry, document, exports)
+    where = places(libs) if libs or manifest.dependencies else ()
+    libraries: dict[str, Library] | None = None if document is not None else {}
+    with collecting(problems):
+        if document is not None:
+            lock = libslock.read(files) if locked and manifest.dependencies else None
+            libraries = dependencies.libraries(name, document, manifest, where, lock)
+    if libraries is None:
+        raise together(problems)
+    direct = dependencies.direct(manifest)
+    levels = _levels(level, direct, libraries)
+    entry, published = _front(name, levels, file, document, manifest, problems)
+    modules: tuple[str, ...] = ()
+    with collecting(problems):
+        modules = toolmodules.of_project(files, manifest.tools)
+    refused = None if python.imported else NO_IMPORT_TOOLS
+    hosting = Hosting(files, manifest.tools, {name: library.files for name, library in libraries.items()}, refused)
     defaults = Defaults(
         root=root,
         manifest=manifest,
-        tool_modules=toolmodules.of_project(files, manifest.tools),
-        protected=protected_patterns(manifest),
-        model=model,
+        document=document,
+        tool_modules=dependencies.tool_modules(modules, direct, libraries),
+        protected=protected_patterns(manifest, module_imports),
+        model=(model,) if model else (),
+        approvals=manifest.approvals,
+        limits=manifest.limits,
+        classes=ClassSchemas(hosting, python.state_folder and python.state_folder(root), asks=python.classes),
+        module_imports=module_imports,
+        libraries={library.name: library.root for library in libraries.values()},
     )
-    return Project(
+    project = Project(
         root=root,
         given=root if file is None else os.path.join(root, file),
         alone=alone,
+        libs=tuple(map(os.path.abspath, libs)),
+        python=python,
         name=name,
         manifest=manifest,
         manifest_path=document.path if document else None,
         entry=entry,
-        exports=_published(name, entry, ids),
+        exports=published,
+        libraries=libraries,
         defaults=defaults,
-        levels=(level,),
+        levels=levels,
+        hosting=hosting,
+        again=again,
     )
+    if document is not None:
+        with collecting(problems):
+            dependencies.check(document, manifest, project.roots, libraries)
+    return project
 
 
-def _check_manifest(document: Document, manifest: Manifest, files: ProjectFiles, root: str) -> None:
-    """What the keys' own form does not show."""
-    problems = list(roots.problems(document, manifest.sandbox, root, absolute=True))
-    if manifest.dependencies:
-        problems.append(document.error("libraries are not supported yet", ("dependencies",)))
-    for index, module in enumerate(manifest.tools.modules):
-        if wrong := toolmodules.reference_problem(module, files, lambda path: True):
-            problems.append(document.error(wrong, ("tools", "modules", index)))
-    if problems:
-        raise InvalidFile(problems)
+def _levels(home: Level, needed: Iterable[str], libraries: Mapping[str, Library]) -> tuple[Level, ...]:
+    """Where references are looked up that are used on a level: there, in what it needs, and in what is built in."""
+    built_in = () if home.library == BUILT_IN else (builtin.library().level,)
+    return (home, *(libraries[name].level for name in needed), *built_in)
 
 
-def _entry(level: Level, file: str | None, document: Document | None, manifest: Manifest) -> str | None:
-    if file is not None:
-        identifier = id_of(file, level.section.root, level.single)
-        if identifier is None:
-            raise ProjectError("not a name for a worker; allowed are letters, digits, _ and -", path=file)
-        found = level.find(identifier)
-        return found.id if found is not None else identifier
-    if document is not None and manifest.entry is not None:
-        return _resolved(manifest.entry, level, document, "entry")
-    return MAIN if level.files.kind(MAIN_FILE) is not None else None
+def _manifest_problems(
+    document: Document, manifest: Manifest, files: ProjectFiles, root: str, module_imports: bool
+) -> Iterator[ProjectError]:
+    """What is wrong in the manifest that the keys' own form does not show."""
+    yield from roots.problems(document, manifest.sandbox, root, absolute=True)
+    yield from toolmodules.problems(document, manifest.tools, files, module_imports=module_imports)
 
 
-def _exported(level: Level, entry: str | None, document: Document | None, exports: tuple[str, ...] | None) -> list[str]:
-    """The ids of the published workers."""
-    if document is None or exports is None:
-        return [entry] if entry is not None else list(level.scanned.workers)
+def _front(
+    project: str,
+    levels: Sequence[Level],
+    file: str | None,
+    document: Document | None,
+    manifest: Manifest,
+    problems: list[ProjectError],
+) -> tuple[str | None, dict[str, str]]:
+    """The entry worker's id, and published name → id."""
+    entry: str | None = None
     ids: list[str] = []
-    for index, export in enumerate(exports):
-        if (glob := as_glob(export, level.section.root)) is not None:
-            try:
-                pattern = patterns.parse(glob)
-            except BadName as error:
-                raise document.error(f"{quoted(export)}: {error}", ("exports", index)) from None
-            matched = [i for i in level.scanned.workers if patterns.matches(pattern, i.split("/"))]
-            if not matched:
-                raise document.error(f"{quoted(export)} matches no worker", ("exports", index))
-            ids += matched
-        else:
-            ids.append(_resolved(export, level, document, "exports", index))
-    return list(dict.fromkeys(ids))
+    published: dict[str, str] = {}
+    before = len(problems)
+    with collecting(problems):
+        entry = _entry(levels, file, document, manifest)
+    if manifest.exports is not None or len(problems) == before:  # without an entry every worker would be exported
+        with collecting(problems):
+            ids = exports.exported(levels, entry, document, manifest.exports)
+    with collecting(problems):
+        published = _published(project, entry, ids)
+    return entry, published
 
 
-def _resolved(reference: str, level: Level, document: Document, *location: str | int) -> str:
-    try:
-        return resolve(reference, (level,)).id
-    except ProjectError as error:
-        raise document.error(error.message, location) from None
+def _entry(levels: Sequence[Level], file: str | None, document: Document | None, manifest: Manifest) -> str | None:
+    if file is None:
+        return exports.entry_of(levels, document, manifest)
+    level = levels[0]
+    identifier = id_of(file, level.section.root, level.single)
+    if identifier is None:
+        raise ProjectError("not a name for a worker; allowed are letters, digits, _ and -", path=file)
+    found = level.find(identifier)
+    return found.id if found is not None else identifier
 
 
 def _published(project: str, entry: str | None, ids: list[str]) -> dict[str, str]:

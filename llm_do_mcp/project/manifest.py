@@ -6,12 +6,13 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from llm_do_mcp.project.checked import Checked, Count, Flag, Text, TextOrTexts, Texts
+from llm_do_mcp.project.checked import Checked, Count, Flag, Text, Texts
 from llm_do_mcp.project.paths import ProjectPath
 from llm_do_mcp.project.settings import (
     ApprovalRule,
     AttachmentPolicy,
     Limits,
+    ModelNames,
     SandboxSettings,
     Toolsets,
 )
@@ -30,6 +31,10 @@ def _version(value: Any) -> Any:
     if not isinstance(value, str):
         raise ValueError(f"must be the format {FORMAT}, or the project's release as text: put it in quotes")
     return value
+
+
+Version = Annotated[Any, AfterValidator(_version)]
+"""`1`, the format of the file, or a release as text; None where nothing is said."""
 
 
 def _glob(text: str) -> str:
@@ -128,9 +133,9 @@ class Manifest(Checked):
     """The keys of the manifest; without a file, all at their defaults."""
 
     name: Text | None = None
-    version: Annotated[Any, AfterValidator(_version)] = None
+    version: Version = None
     description: Text | None = None
-    model: TextOrTexts = ()
+    model: ModelNames = ()
     base_url: Text | None = None
     model_capabilities: dict[Text, dict[Text, Flag]] = Field(default_factory=dict)
     entry: Text | None = None

@@ -17,11 +17,21 @@ AT_THE_ROOT = ("*.py", "*.json")
 """`tools.py`, `schemas.py`, and schema files that lie in the project's root."""
 
 
-def protected_patterns(manifest: Manifest) -> tuple[str, ...]:
-    """The patterns, relative to the project, of what cannot be written."""
+ANY_MODULE = "**/*.py"
+"""Where modules are imported by their name in Python, any file of the project may be one."""
+
+
+def protected_patterns(manifest: Manifest, module_imports: bool) -> tuple[str, ...]:
+    """The patterns, relative to the project, of what cannot be written.
+
+    Args:
+        manifest: The manifest.
+        module_imports: Whether modules may be imported by their name in Python.
+    """
     named = (manifest.workers.root, manifest.prompts.root, *manifest.tools.roots)
     modules = (module for module in manifest.tools.modules if ":" not in module)
-    return tuple(dict.fromkeys((*EVERYWHERE, *FOLDERS, *AT_THE_ROOT, *named, *modules)))
+    imported = (ANY_MODULE,) if module_imports else ()
+    return tuple(dict.fromkeys((*EVERYWHERE, *FOLDERS, *AT_THE_ROOT, *named, *modules, *imported)))
 
 
 def is_loadable(path: str, protected: tuple[str, ...]) -> bool:

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from llm_do_mcp.errors import InvalidReference
 from llm_do_mcp.project.checked import quoted
 from llm_do_mcp.project.paths import join
 
 MAIN = "main"
+BUILT_IN = "pkg"
+"""The library that every project has."""
 MAIN_FILE = "main.worker"
 FOLDER_FILE = "worker.worker"
 """The worker's file in the directory form."""
@@ -36,12 +39,14 @@ class Reference:
         id: The worker's id in its project or library.
         library: The library's name, or None for the project that the reference is used in.
         path: The worker's file, where the reference names one.
+        is_path: Whether it starts at the root of where it is used, and is looked for nowhere else.
     """
 
     text: str
     id: str
     library: str | None = None
     path: str | None = None
+    is_path: bool = False
 
 
 def parse(text: str, workers_root: str, single: str | None = None) -> Reference:
@@ -61,7 +66,8 @@ def parse(text: str, workers_root: str, single: str | None = None) -> Reference:
     if colon:
         if not _LIBRARY.match(library) or ":" in rest:
             raise _invalid(text, "a library's worker is written lib:id, the library in a-z, 0-9, _ and -")
-        return Reference(text, parse(rest, workers_root).id, library)
+        inside = parse(rest, workers_root)
+        return Reference(text, inside.id, library, inside.path)
     path = text.removeprefix("./")
     if ".." in path.split("/"):
         raise _invalid(text, "'..' is not allowed; paths start at the project's root")
@@ -71,19 +77,25 @@ def parse(text: str, workers_root: str, single: str | None = None) -> Reference:
         identifier = id_of(path, workers_root, single)
         if identifier is None:
             raise _invalid(text, f"workers lie in {workers_root}/, under names of letters, digits, _ and -")
-        return Reference(text, identifier, path=path)
+        return Reference(text, identifier, path=path, is_path=True)
     identifier = path.removeprefix(f"{workers_root}/")
     if not is_id(identifier):
         raise _invalid(text, FORMS)
-    return Reference(text, identifier)
+    return Reference(text, identifier, is_path=text.startswith("./"))
 
 
 def as_glob(text: str, workers_root: str) -> str | None:
-    """A glob on ids, however it is written (`re*`, `./workers/re*.worker`); None for what is no glob."""
+    """A glob on ids, however it is written (`re*`, `./workers/re*.worker`, `utils:*`); None for what is no glob."""
     if not any(character in text for character in "*?["):
         return None
-    pattern = text.removeprefix("./").removeprefix(f"{workers_root}/")
-    return _stem(pattern) or pattern
+    library, colon, path = text.rpartition(":")
+    pattern = path.removeprefix("./").removeprefix(f"{workers_root}/")
+    return f"{library}{colon}{_stem(pattern) or pattern}"
+
+
+def covers(pattern: str, identifier: str) -> bool:
+    """Whether an id, or a glob on ids, means a worker. A glob without a library's name means none of a library."""
+    return (":" in pattern) == (":" in identifier) and fnmatchcase(identifier, pattern)
 
 
 def is_id(text: str) -> bool:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import anyio.to_thread
@@ -32,6 +32,8 @@ MAX_MEMORY = 512 * 2**20
 START_SECONDS = 60.0
 KEPT = 2
 """Children that wait for the next template; more are started while they are needed at once."""
+LOOKED_AT_ONCE = 50
+"""Workers whose templates are looked at in one go."""
 
 _ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR")
 _START = """\
@@ -96,11 +98,10 @@ class Renderer:
             TemplateFailed: With file and line: an undefined variable, forbidden access, or a limit that was met.
         """
         variables = template.variables(worker, value, params)
-        prompts = () if worker.prompt is None else (worker.prompt,)
-        templates = (worker.instructions, *prompts, *worker.fragments, *worker.system_fragments)
+        templates = _templates(worker)
         texts = [given.text for given in templates]
         included: Mapping[str, str] = {}
-        jinja = [index for index, text in enumerate(texts) if template.has_jinja(text)]
+        jinja = [index for index, one in enumerate(templates) if _is_jinja(one)]
         if jinja:
             request = self._request(project, worker, [templates[index] for index in jinja], variables)
             reply = await anyio.to_thread.run_sync(self._ask, worker.path, request, abandon_on_cancel=True)
@@ -108,9 +109,31 @@ class Renderer:
                 texts[index] = text
             included = reply["included"]
         instructions, rest = texts[0], texts[1:]
-        prompt = rest.pop(0) if prompts else None
+        prompt = None if worker.prompt is None else rest.pop(0)
         count = len(worker.fragments)
         return Rendered(instructions, prompt, tuple(rest[:count]), tuple(rest[count:]), included)
+
+    def problems(self, project: Project, workers: Sequence[Worker]) -> list[TemplateFailed]:
+        """What is wrong with workers' templates whatever their input: syntax, and files that they name. Blocks.
+
+        Args:
+            project: The workers' project.
+            workers: The workers.
+        """
+        asked = [worker for worker in workers if any(map(_is_jinja, _templates(worker)))]
+        batches = (asked[start : start + LOOKED_AT_ONCE] for start in range(0, len(asked), LOOKED_AT_ONCE))
+        return [problem for batch in batches for problem in self._problems(project, batch)]
+
+    def _problems(self, project: Project, workers: Sequence[Worker]) -> list[TemplateFailed]:
+        look = [_asked(project, worker, [*filter(_is_jinja, _templates(worker))]) for worker in workers]
+        request = self._frame(workers[0], {"look": look, "templates": [], "variables": {}})
+        try:
+            reply = self._ask(workers[0].path, request)
+        except TemplateFailed as error:
+            if len(workers) == 1:
+                return [error]
+            return [problem for worker in workers for problem in self._problems(project, [worker])]
+        return [TemplateFailed(**problem) for problem in reply["problems"]]
 
     def close(self) -> None:
         """End all children; what is being rendered fails."""
@@ -124,27 +147,22 @@ class Renderer:
     def _request(
         self, project: Project, worker: Worker, templates: Sequence[Template], variables: Mapping[str, Any]
     ) -> bytes:
-        request = {
-            "root": project.root,
-            "folders": template.folders(worker, project.manifest),
-            "templates": [asdict(one) for one in templates],
-            "variables": variables,
-            "max_characters": self._max_characters,
-            "seconds": self._seconds,
-        }
+        return self._frame(worker, {"look": None, **_asked(project, worker, templates), "variables": variables})
+
+    def _frame(self, worker: Worker, asked: Mapping[str, Any]) -> bytes:
         try:
-            return frames.encode(request)
+            return frames.encode({**asked, "max_characters": self._max_characters, "seconds": self._seconds})
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInput(f"worker {worker.id}: the input cannot be carried as JSON ({error})") from error
 
     def _ask(self, path: str, request: bytes) -> frames.Frame:
-        """Render in a child. Blocks, at most for the limit and a child's start."""
+        """Have a child answer. Blocks, at most for the limit and a child's start."""
         child = self._take()
         reply = None
         try:
             reply = child.ask(request, self._seconds) if child.start() else None
         finally:
-            self._put_away(child, keep=reply is not None and "texts" in reply and not child.timed_out)
+            self._put_away(child, keep=reply is not None and "error" not in reply and not child.timed_out)
         if reply is None:
             if self._closed:
                 raise TemplateFailed("the renderer was closed", path=path)
@@ -183,6 +201,26 @@ class Renderer:
                 self._idle.append(child)
         if not keep:
             child.end()
+
+
+def _asked(project: Project, worker: Worker, templates: Sequence[Template]) -> dict[str, Any]:
+    """Templates of a worker, and the folders that they can include from."""
+    homes = template.homes(project, worker)
+    return {
+        "homes": {name: dict(vars(home)) for name, home in homes.items()},
+        "home": worker.library or "",
+        "templates": [dict(vars(one)) for one in templates],
+    }
+
+
+def _templates(worker: Worker) -> tuple[Template, ...]:
+    """All texts of a worker: instructions, prompt where it has one, fragments."""
+    prompts = () if worker.prompt is None else (worker.prompt,)
+    return (worker.instructions, *prompts, *worker.fragments, *worker.system_fragments)
+
+
+def _is_jinja(one: Template) -> bool:
+    return not one.verbatim and template.has_jinja(one.text)
 
 
 class _Child:

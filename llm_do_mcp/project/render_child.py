@@ -1,7 +1,8 @@
 """The process that renders templates: Jinja in its strictest sandbox, under limits. Started by `render`, nothing else.
 
 It reads a request, renders its templates once, answers, and waits for the next; at the end of its input it ends. It
-has no network, writes no file, and opens files only through the sandbox's opener, below the project's folder.
+has no network, writes no file, and opens files only through the sandbox's opener, below the folders of the project and
+its libraries (`render_files`).
 """
 
 from __future__ import annotations
@@ -12,18 +13,17 @@ import hashlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, BinaryIO
 
-from jinja2 import BaseLoader, Environment, StrictUndefined, TemplateNotFound, TemplateSyntaxError, meta, nodes
+from jinja2 import StrictUndefined, TemplateNotFound, TemplateSyntaxError
 from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import missing
 
-from llm_do_mcp.errors import FileMissing, ProjectError, SandboxError
-from llm_do_mcp.project.files import MAX_FILE_BYTES, decode
-from llm_do_mcp.sandbox.opener import Directory
+from llm_do_mcp.errors import SandboxError
+from llm_do_mcp.project.render_files import Folders, Loader
 from llm_do_mcp.toolhost import frames
 
 _NAMES_SHOWN = 20
@@ -61,6 +61,9 @@ def _limit_memory(size: int) -> None:
 
 
 def _answer(request: Mapping[str, Any]) -> dict[str, Any]:
+    if request["look"] is not None:
+        renderings = (_Rendering({**request, **asked}) for asked in request["look"])
+        return {"problems": [problem for rendering in renderings for problem in rendering.problems()]}
     rendering = _Rendering(request)
     try:
         texts = [rendering.text(index) for index in range(len(request["templates"]))]
@@ -81,10 +84,11 @@ class _Rendering:
         self._variables: dict[str, Any] = request["variables"]
         self._max_characters: int = request["max_characters"]
         self._current = 0
-        self._folders = _Folders(request["root"], request["folders"])
+        self._folders = Folders(request["homes"], request["home"])
         self._places: dict[str, tuple[str, int]] = {}
-        self._environment = ImmutableSandboxedEnvironment(
-            loader=_Loader(self._folders, self._places),
+        self._environment = _Environment(
+            self._folders,
+            loader=Loader(self._folders, self._places),
             undefined=_undefined(self._variables),
             keep_trailing_newline=True,
             auto_reload=False,
@@ -131,6 +135,37 @@ class _Rendering:
                     self._folders.note(self._environment.parse(text))
         return found
 
+    def problems(self) -> list[dict[str, Any]]:
+        """What is wrong with the templates as they stand, and with what they include by name. Nothing is rendered."""
+        found: list[dict[str, Any]] = []
+        for index, given in enumerate(self._templates):
+            self._current = index
+            name = f"<template {index}>"
+            self._places[name] = (given["path"], given["line"] - 1)
+            self._look(given["text"], name, name, found)
+        return found
+
+    def _look(self, text: str, name: str, file: str, found: list[dict[str, Any]]) -> None:
+        try:
+            tree = self._environment.parse(text, name, file)
+            self._folders.note(tree)
+            needed = [*self._folders.spelled_out(tree)]
+            self._environment.compile(tree, name, file)  # which filters and tests there are is seen only here
+        except Exception as error:
+            found.append(self.explain(error))
+            return
+        path, before = self._places[file]
+        for reference, line, is_template in needed:
+            try:
+                joined = self._folders.joined(reference, name)
+                inside, there = self._folders.find(joined)
+            except (TemplateNotFound, SecurityError, SandboxError) as error:
+                found.append({"message": _message(error), "path": path, "line": line + before})
+                continue
+            if is_template and there not in self._places:
+                self._places[there] = (there, 0)
+                self._look(inside, joined, there, found)
+
     def explain(self, error: Exception) -> dict[str, Any]:
         """What went wrong, in one line, with the file and line of the template."""
         if isinstance(error, TemplateSyntaxError):
@@ -149,6 +184,17 @@ class _Rendering:
                 found = (name, trace.tb_lineno)
             trace = trace.tb_next
         return found
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """Jinja's strictest sandbox, in which a name means what it means where it stands."""
+
+    def __init__(self, folders: Folders, **options: Any) -> None:
+        super().__init__(**options)
+        self._folders = folders
+
+    def join_path(self, template: str, parent: str) -> str:
+        return self._folders.joined(template, parent)
 
 
 def _message(error: Exception) -> str:
@@ -188,98 +234,3 @@ def _undefined(variables: Mapping[str, Any]) -> type[StrictUndefined]:
             return f"{message}; known: {', '.join(names[:_NAMES_SHOWN]) or 'nothing'}{more}"
 
     return Undefined
-
-
-class _Folders:
-    """The folders that a worker's templates include from, and the names that they spell out.
-
-    A name that a template computes may come from a caller: it is looked up only where that is allowed.
-    """
-
-    def __init__(self, root: str, folders: list[tuple[str, bool]]) -> None:
-        self._folders = folders
-        self._constants: set[str] = set()
-        self._computes = False
-        self._root = root
-
-    def note(self, tree: nodes.Template) -> None:
-        """Remember the names that a template spells out, and whether it may compute others."""
-        referenced = set(meta.find_referenced_templates(tree))
-        spelled = [name for call in tree.find_all(nodes.Call) if (name := _file_named(call)) is not None]
-        self._constants.update(spelled, (name for name in referenced if name is not None))
-        # `file` anywhere else than before a name that is spelled out could be given any name.
-        uses = sum(node.name == "file" for node in tree.find_all(nodes.Name))
-        self._computes |= None in referenced or uses > len(spelled)
-
-    def names(self) -> set[str]:
-        """All names that templates could look up: those spelled out, and where some are computed whatever they find."""
-        names = set(self._constants)
-        for folder, for_computed in self._folders if self._computes else ():
-            if for_computed:
-                with contextlib.suppress(SandboxError):
-                    below = Directory.open(self._root).open_directory(folder).walk()
-                    names.update("/".join(found.parts) for found in below if found.kind in ("file", "link"))
-        return names
-
-    def text(self, name: str) -> str:
-        """The text of a file, as `file("name")` inserts it."""
-        return self.find(name)[0]
-
-    def find(self, name: str) -> tuple[str, str]:
-        """The text and the path of the first file of a name.
-
-        Raises:
-            TemplateNotFound: There is none; says where was looked.
-            SecurityError: The name is not allowed, whatever lies there.
-        """
-        computed = name not in self._constants
-        folders = [folder for folder, for_computed in self._folders if for_computed or not computed]
-        where = ", ".join(f"{folder}/" for folder in folders)
-        if complaint := _complaint(name):
-            raise SecurityError(f"{name!r} {complaint}; names are looked for in {where}")
-        for folder in folders:
-            with contextlib.suppress(FileMissing):
-                data, whole = Directory.open(self._root).open_directory(folder).read(name, MAX_FILE_BYTES)
-                path = f"{folder}/{name}"
-                if not whole:
-                    raise TemplateNotFound(name, f"{path} is larger than {MAX_FILE_BYTES:,} bytes")
-                try:
-                    return decode(data, path), path
-                except ProjectError as error:
-                    raise TemplateNotFound(name, f"{path} is {error.message}") from None
-        kind = " (a computed name)" if computed else ""
-        raise TemplateNotFound(name, f"there is no {name!r}{kind} in {where}")
-
-
-def _file_named(call: nodes.Call) -> str | None:
-    """The name in `file("name")`, where it is spelled out."""
-    if isinstance(call.node, nodes.Name) and call.node.name == "file" and call.args:
-        argument = call.args[0]
-        if isinstance(argument, nodes.Const) and isinstance(argument.value, str):
-            return argument.value
-    return None
-
-
-def _complaint(name: object) -> str | None:
-    """What is wrong with a name, whatever lies there."""
-    if not isinstance(name, str) or not name.isprintable() or not name:
-        return "is not the name of a file"
-    if ":" in name:
-        return "names a library, and this project has none"
-    parts = name.split("/")
-    if name.startswith(("/", "~")) or "\\" in name or ".." in parts:
-        return "is not inside the template folders"
-    return "is hidden, and is not read" if any(part.startswith(".") for part in parts) else None
-
-
-class _Loader(BaseLoader):
-    """Included templates. Each is noted under its path, so that errors can name it."""
-
-    def __init__(self, folders: _Folders, places: dict[str, tuple[str, int]]) -> None:
-        self._folders, self._places = folders, places
-
-    def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
-        text, path = self._folders.find(template)
-        self._places[path] = (path, 0)
-        self._folders.note(environment.parse(text, template, path))
-        return text, path, lambda: True

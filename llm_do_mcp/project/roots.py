@@ -8,7 +8,7 @@ is made when it is first used.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from llm_do_mcp.errors import ProjectError
@@ -22,7 +22,12 @@ from llm_do_mcp.sandbox.root import Root
 
 
 def problems(
-    document: Document, settings: SandboxSettings | None, project: str, *, absolute: bool
+    document: Document,
+    settings: SandboxSettings | None,
+    project: str,
+    *,
+    absolute: bool,
+    inherited: Container[str] = (),
 ) -> Iterator[ProjectError]:
     """What is wrong with the roots of one file.
 
@@ -31,11 +36,17 @@ def problems(
         settings: Its `sandbox`.
         project: The project's folder, without links.
         absolute: Whether roots outside the project may be named.
+        inherited: Aliases that have a root already.
     """
     if settings is None:
         return
     for alias in document.data["sandbox"].get("paths") or ():
-        root = settings.paths[slug(alias)].root
+        given = settings.paths[slug(alias)]
+        if "root" not in given.model_fields_set:
+            if slug(alias) not in inherited:
+                yield document.error("key 'root' is missing", ("sandbox", "paths", alias))
+            continue
+        root = given.root
         if complaint := _complaint(root, project, absolute=absolute):
             location = ("sandbox", "paths", alias, "root")
             yield document.error(f"sandbox.paths.{alias}: {complaint}", location)
@@ -50,6 +61,68 @@ def roots(settings: Mapping[str, PathSettings], project: str, protected: Iterabl
         protected: Patterns, relative to the project, of what cannot be written.
     """
     return tuple(_root(alias, settings[alias], project, tuple(protected)) for alias in sorted(settings))
+
+
+def of_library(
+    asked: Mapping[str, PathSettings], granted: Mapping[str, Root], library: str
+) -> Iterator[tuple[str, Root | str]]:
+    """The roots of a library's worker: what the project grants it, and the library's own data, which is only read.
+
+    What was granted is the project's folder on the project's terms; the library can ask for less of it, never for more.
+
+    Args:
+        asked: alias → settings, as the library's files have them.
+        granted: alias → the project's root.
+        library: The library's folder, without links.
+
+    Yields:
+        Each alias with its root, or with what is wrong with it.
+    """
+    for alias in sorted({*asked, *granted}):
+        settings = asked.get(alias)
+        if settings is None:
+            yield alias, granted[alias]
+        elif alias in granted:
+            yield alias, _narrowed(granted[alias], settings)
+        elif not settings.root:
+            yield alias, "key 'root' is missing"
+        elif settings.mode != "ro" or _is_absolute(settings.root):
+            yield alias, f"{settings.mode} {quoted(settings.root)} is not a library's to name"
+        else:
+            yield alias, _complaint(settings.root, library, absolute=False) or _root(alias, settings, library, ())
+
+
+def _narrowed(granted: Root, asked: PathSettings) -> Root | str:
+    if asked.mode not in ("ro", granted.mode):
+        return f"asks for {asked.mode}, and the project grants {granted.mode}"
+    suffixes = granted.suffixes
+    if asked.suffixes is not None:
+        suffixes = tuple(suffix for suffix in asked.suffixes if suffixes is None or suffix in suffixes)
+    return replace(
+        granted,
+        mode=asked.mode,
+        suffixes=suffixes,
+        max_file_bytes=min(granted.max_file_bytes, asked.max_file_bytes or granted.max_file_bytes),
+        read_approval=granted.read_approval or asked.read_approval,
+        write_approval=True if asked.write_approval else granted.write_approval,
+    )
+
+
+def reached(found: Iterable[Root], libraries: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The roots through which a worker could write into a library, which is code: alias, and what is wrong.
+
+    Args:
+        found: The roots.
+        libraries: Name → folder.
+    """
+    for root in found:
+        for name, folder in libraries.items():
+            if root.mode != "ro" and (_is_below(folder, root.path) or _is_below(root.path, folder)):
+                yield root.alias, f"through it the library {name} could be written; name another folder, or mode: ro"
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(os.path.join(folder, ""))
 
 
 def _root(alias: str, settings: PathSettings, project: str, protected: tuple[str, ...]) -> Root:
@@ -76,8 +149,7 @@ def _complaint(root: str, project: str, *, absolute: bool) -> str | None:
         except ValueError as error:
             return str(error)
     place = _place(root, project)
-    inside = place == project or place.startswith(os.path.join(project, ""))
-    if not inside and not _is_absolute(root):
+    if not _is_below(place, project) and not _is_absolute(root):
         return f"{quoted(root)} is a link out of the project; name the folder itself in the manifest"
     return f"{quoted(root)} is not a folder" if os.path.lexists(place) and not os.path.isdir(place) else None
 

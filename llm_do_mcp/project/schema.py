@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from llm_do_mcp.errors import ProjectError
+from llm_do_mcp.project import linear
 from llm_do_mcp.project.checked import quoted
 from llm_do_mcp.project.files import decode
 from llm_do_mcp.project.paths import join, parent, project_path
@@ -37,9 +38,23 @@ SINGLE_SCHEMAS = (
     "unevaluatedProperties",
 )
 TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
-_TEXTS = ("$ref", "$id", "$schema", "$anchor", "title", "description", "format", "pattern")
+SAME_VALUE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas")
+"""What holds for a value itself, and not for something in it."""
+DYNAMIC = ("$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor", "$anchor")
+MAX_ENUM = 1_000
+"""Values of an `enum`: each model and client is sent all of them, in every call."""
+MAX_CHARACTERS = 200_000
+"""Of a published schema as JSON."""
+_TEXTS = ("$ref", "$id", "$schema", "title", "description", "format", "pattern")
 _COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+_RANGES = (
+    ("minimum", "maximum"),
+    ("minLength", "maxLength"),
+    ("minItems", "maxItems"),
+    ("minProperties", "maxProperties"),
+    ("exclusiveMinimum", "exclusiveMaximum"),
+)
 
 
 @dataclass(frozen=True)
@@ -98,7 +113,38 @@ def published(schema: Schema) -> Schema:
     if schema.get("type") != "object":
         found = quoted(schema["type"]) if "type" in schema else "something else"
         raise ValueError(f"the root must have type 'object', not {found}; put the value into a property")
+    _check_whole(schema)
+    return {**schema, "properties": schema.get("properties", {})}
+
+
+def checked(schema: Schema) -> Schema:
+    """A schema that did not come from a file of ours, as it is.
+
+    Raises:
+        ValueError: What makes it unusable.
+    """
+    for problem in problems(schema):
+        raise ValueError(f"{problem.message} (at {'/'.join(map(str, problem.location)) or 'the root'})")
+    _check_whole(schema)
     return schema
+
+
+def _check_whole(schema: Schema) -> None:
+    """What is wrong with a schema whose keywords are all in order.
+
+    Raises:
+        ValueError: What it is.
+    """
+    if (size := len(json.dumps(schema))) > MAX_CHARACTERS:
+        raise ValueError(f"the schema has {size:,} characters; at most {MAX_CHARACTERS:,} are published")
+    for ref in _refs(schema):
+        if _at(schema, ref) is None:
+            raise ValueError(f"$ref {quoted(ref)} leads to nothing in the schema")
+    if (endless := _endless(schema)) is not None:
+        raise ValueError(f"$ref {quoted(endless)} leads back to itself without a property or item between")
+    used = {keyword for inner in _every(schema) for keyword in inner}
+    if {"patternProperties", "unevaluatedProperties"} <= used:
+        raise ValueError("patternProperties and unevaluatedProperties together; write additionalProperties instead")
 
 
 def problems(schema: Any, location: KeyPath = ()) -> Iterator[SchemaProblem]:
@@ -115,6 +161,7 @@ def problems(schema: Any, location: KeyPath = ()) -> Iterator[SchemaProblem]:
         here = (*location, keyword)
         if complaint := _complaint(keyword, value):
             yield SchemaProblem(f"{keyword}: {complaint}", here)
+    yield from (SchemaProblem(message, (*location, keyword)) for keyword, message in _contradictions(schema))
     for below, place in _below(schema, location):
         yield from problems(below, place)
 
@@ -129,7 +176,11 @@ def _complaint(keyword: str, value: Any) -> str | None:
         good = isinstance(value, list) and all(isinstance(entry, str) for entry in value)
         return None if good else "must be a list of property names"
     if keyword == "enum":
+        if isinstance(value, list) and len(value) > MAX_ENUM:
+            return f"has {len(value):,} values; at most {MAX_ENUM:,} are published"
         return None if isinstance(value, list) and value else "must be a list of the allowed values"
+    if keyword in DYNAMIC:
+        return "is not supported; write $ref: '#/$defs/name'"
     if keyword in _TEXTS:
         if not isinstance(value, str):
             return "must be text"
@@ -138,21 +189,121 @@ def _complaint(keyword: str, value: Any) -> str | None:
         good = isinstance(value, int) and not isinstance(value, bool) and value >= 0
         return None if good else "must be a whole number, 0 or more"
     if keyword in _NUMBERS:
-        good = isinstance(value, int | float) and not isinstance(value, bool)
-        return None if good else "must be a number (draft 2020-12)"
-    if keyword in NAMED_SCHEMAS and not isinstance(value, dict):
-        return "must be a mapping of names to schemas"
+        if not _is_number(value):
+            return "must be a number (draft 2020-12)"
+        return "must be more than 0" if keyword == "multipleOf" and value <= 0 else None
+    if keyword in NAMED_SCHEMAS:
+        if not isinstance(value, dict):
+            return "must be a mapping of names to schemas"
+        return next(filter(None, map(_pattern_complaint, value)), None) if keyword == "patternProperties" else None
     if keyword in LISTED_SCHEMAS and not (isinstance(value, list) and value):
         return "must be a list of schemas"
     return None
 
 
 def _pattern_complaint(pattern: str) -> str | None:
+    """Why a pattern cannot be used. Only those can that are matched in linear time, so that none ever hangs."""
     try:
-        re.compile(pattern)
-    except (re.error, RecursionError, OverflowError) as error:
-        return f"not a regular expression: {error}"
+        linear.compiled(pattern)
+    except ValueError as error:
+        return f"{quoted(pattern)} is no regular expression that can be used: {error}"
     return None
+
+
+def _contradictions(schema: Schema) -> Iterator[tuple[str, str]]:
+    """Keywords that nothing can satisfy together, and a default that does not fit those beside it."""
+    for least, most in _RANGES:
+        if _is_number(schema.get(least)) and _is_number(schema.get(most)) and schema[least] > schema[most]:
+            yield least, f"{least}: {schema[least]} is more than {most}, {schema[most]}; nothing fits both"
+    if "default" in schema and (wrong := _default_complaint(schema, schema["default"])) is not None:
+        yield "default", f"default: {wrong}"
+
+
+def _default_complaint(schema: Schema, value: Any) -> str | None:
+    """Why a value does not fit the keywords that stand beside it, as far as these are plain."""
+    given = schema.get("type")
+    types: list[str] = given if isinstance(given, list) else [given] if isinstance(given, str) else []
+    if types and all(kind in TYPES for kind in types) and not any(_is_a(value, kind) for kind in types):
+        return f"{quoted(value)} is not of type {' or '.join(types)}"
+    if isinstance(enum := schema.get("enum"), list) and value not in enum:
+        return f"{quoted(value)} is not among the values of enum"
+    sizes = (("Length", str), ("Items", list), ("Properties", dict))
+    if isinstance(value, str) and not _matches(schema.get("pattern"), value):
+        return f"{quoted(value)} does not match the pattern"
+    measured = [(f"min{what}", f"max{what}", len(value)) for what, kind in sizes if isinstance(value, kind)]
+    if _is_number(value):
+        measured.append(("minimum", "maximum", value))
+    for least, most, size in measured:
+        if (_is_number(schema.get(least)) and size < schema[least]) or (
+            _is_number(schema.get(most)) and size > schema[most]
+        ):
+            return f"{quoted(value)} is not between {least} and {most}"
+    return None
+
+
+def _matches(pattern: Any, value: str) -> bool:
+    return not isinstance(pattern, str) or _pattern_complaint(pattern) is not None or linear.compiled(pattern)(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_a(value: Any, kind: str) -> bool:
+    match kind:
+        case "null":
+            return value is None
+        case "boolean":
+            return isinstance(value, bool)
+        case "integer":
+            return _is_number(value) and value == value // 1
+        case "number":
+            return _is_number(value)
+        case "string":
+            return isinstance(value, str)
+        case "array":
+            return isinstance(value, list)
+        case _:
+            return isinstance(value, dict)
+
+
+def _endless(schema: Schema) -> str | None:
+    """A reference that leads back to itself without going into the value: checking any value would not end."""
+    leads_to = {ref: set(_same_value_refs(_at(schema, ref))) for ref in _refs(schema)}
+    for start in leads_to:
+        seen: set[str] = set()
+        waiting = [*leads_to[start]]
+        while waiting:
+            ref = waiting.pop()
+            if ref == start:
+                return start
+            if ref not in seen:
+                seen.add(ref)
+                waiting += leads_to.get(ref, ())
+    return None
+
+
+def _same_value_refs(schema: Any) -> Iterator[str]:
+    """The references by which a schema describes the very value that it describes itself."""
+    if isinstance(schema, dict):
+        if isinstance(ref := schema.get("$ref"), str):
+            yield ref
+        for below, place in _below(schema):
+            if place[0] in SAME_VALUE:
+                yield from _same_value_refs(below)
+
+
+def _refs(schema: Schema) -> set[str]:
+    """Every reference in a schema."""
+    return {inner["$ref"] for inner in _every(schema) if isinstance(inner.get("$ref"), str)}
+
+
+def _every(schema: Any) -> Iterator[Schema]:
+    """A schema and all schemas in it."""
+    if isinstance(schema, dict):
+        yield schema
+        for below, _ in _below(schema):
+            yield from _every(below)
 
 
 def _below(schema: Mapping[str, Any], location: KeyPath = ()) -> Iterator[tuple[Any, KeyPath]]:
@@ -241,6 +392,8 @@ class SelfContained:
         for keyword in SINGLE_SCHEMAS:
             if keyword in copy:
                 copy[keyword] = self._rewritten(copy[keyword], path, document)
+        if copy.get("type") == "array" and not copy.keys() & {"items", "prefixItems"}:
+            copy["items"] = {}  # means the same, and some hosts refuse an array without it
         if "$ref" in copy:
             copy["$ref"] = self._reference(copy["$ref"], path, document)
         return copy

@@ -26,6 +26,19 @@ def _empty(value: Any) -> Any:
     return {} if value is None else value
 
 
+def _switched_on(value: Any) -> Any:
+    """A key with nothing behind it, or with no settings, asks for what it names."""
+    return True if value is None or value == {} else value
+
+
+def _models(value: Any) -> Any:
+    """`model: null`, which programs write where there is none, names none."""
+    return [] if value is None else [value] if isinstance(value, str) else value
+
+
+ModelNames = Annotated[Texts, BeforeValidator(_models)]
+"""A model, or a list of a model and its fallbacks."""
+
 ATTACHMENTS = "attachments"
 """The alias under which a worker finds the files that were attached to its call."""
 
@@ -34,9 +47,12 @@ NotNegative = Annotated[int, Field(strict=True, ge=0)]
 
 
 class PathSettings(Checked):
-    """One alias of a sandbox. `ro:./input` is short for `{root: ./input, mode: ro}`."""
+    """One alias of a sandbox. `ro:./input` is short for `{root: ./input, mode: ro}`.
 
-    root: Text
+    Only a worker that changes something of an alias of the manifest's can leave `root` out.
+    """
+
+    root: Text = ""
     mode: Mode = "ro"
     suffixes: Suffixes | None = None
     max_file_bytes: Count | None = None
@@ -120,10 +136,22 @@ class ApprovalRule(Checked):
 
 
 class ToolRule(Checked):
-    """What a worker's `tool_rules` say of one function."""
+    """What a worker's `tool_rules` say of one function. `name` repeats the rule's key, `description` is for readers."""
 
     allowed: Flag = True
     approval_required: Flag | None = None
+    name: Text | None = None
+    description: Text | None = None
+
+
+def _rules_by_name(rules: dict[str, ToolRule]) -> dict[str, ToolRule]:
+    for key, rule in rules.items():
+        if rule.name not in (None, key):
+            raise ValueError(f"the rule under {quoted(key)} is named {quoted(rule.name)}; the key is what counts")
+    return rules
+
+
+ToolRules = Annotated[dict[Text, ToolRule], AfterValidator(_rules_by_name)]
 
 
 class PreApproval(Checked):
@@ -139,10 +167,14 @@ class Toolset(Checked):
 
 
 class Delegation(Toolset):
-    """Calls of other workers. `allow_templates` and `lock_template` are the older names of the two keys."""
+    """Calls of other workers, and whether new ones may be made, which `allow_workers: ['*']` says as well.
+
+    `allow_templates` and `lock_template` are the older names of the first two keys.
+    """
 
     allow_workers: Texts | None = None
     lock_worker: Text | None = None
+    worker_create: Annotated[Flag | None, BeforeValidator(_switched_on)] = None
     allow_templates: Texts | None = None
     lock_template: Text | None = None
 

@@ -85,17 +85,20 @@ class Document:
         return ProjectError(message, path=self.path, line=place.line, column=place.column)
 
 
-def load(text: str, *, path: str, first_line: int = 1) -> Document:
+def load(text: str, *, path: str, first_line: int = 1, max_characters: int = MAX_CHARACTERS) -> Document:
     """Read one YAML document whose top level is a mapping.
 
     Args:
         text: The document.
         path: The file, as a person would name it.
         first_line: The line of the file on which `text` starts: 2 for front matter.
+        max_characters: The most that is read. What a program writes may be longer than what people do.
 
     Raises:
         ProjectError: With the place, and what to write instead.
     """
+    if len(text) > max_characters:
+        raise ProjectError(f"more than {max_characters:,} characters of YAML", path=path)
     return _Builder(path, first_line).build(text)
 
 
@@ -108,8 +111,6 @@ class _Builder:
         self.values: dict[KeyPath, Place] = {}
 
     def build(self, text: str) -> Document:
-        if len(text) > MAX_CHARACTERS:
-            raise ProjectError(f"more than {MAX_CHARACTERS:,} characters of YAML", path=self.path)
         if found := _REFUSED.search(text):
             before = _LINE_END.split(text[: found.start()])
             message = f"the character U+{ord(found[0]):04X} is not allowed here"

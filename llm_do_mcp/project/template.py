@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from llm_do_mcp.errors import InvalidInput
 from llm_do_mcp.project.checked import nearest, quoted
 from llm_do_mcp.project.effective import Worker
-from llm_do_mcp.project.manifest import Manifest
 from llm_do_mcp.project.paths import join
+
+if TYPE_CHECKING:
+    from llm_do_mcp.project.load import Project
+
+SHARED = "templates"
+"""The folder of a library that others include from."""
 
 _JINJA = re.compile(r"\{\{|\{%|\{#")
 
@@ -45,10 +51,40 @@ def variables(worker: Worker, value: Any, params: Mapping[str, Any] | None) -> d
     return {**fields, **values, "input": value}
 
 
-def folders(worker: Worker, manifest: Manifest) -> list[tuple[str, bool]]:
-    """Where includes and `file()` look, in order, each with whether a computed name may lead there.
+@dataclass(frozen=True)
+class Home:
+    """Where the templates of a project, or of one of its libraries, look for what they include.
 
-    A name that a template computes may come from a caller, so it reaches only what was made to be included.
+    Args:
+        root: Its folder, absolute.
+        folders: Where is looked, in order, relative to it; each with whether a computed name may lead there. A name
+            that a template computes may come from a caller, so it reaches only what was made to be included.
+        libraries: Names of the libraries that are looked in after that, in their `SHARED` folder only.
+        locked: Path → SHA-256 of its files, where `libs.lock` has them.
     """
-    own = [(join(worker.folder, "templates"), True), (worker.folder, False)] if worker.folder is not None else []
-    return [*own, ("templates", True), (manifest.prompts.root, True), (manifest.workers.root, False)]
+
+    root: str
+    folders: tuple[tuple[str, bool], ...]
+    libraries: tuple[str, ...] = ()
+    locked: Mapping[str, str] | None = None
+
+
+def homes(project: Project, worker: Worker) -> dict[str, Home]:
+    """The places that a worker's templates can lead to, by the library's name; that of the project is "".
+
+    A name starts at the template that has it: what a library's template includes is the library's.
+    """
+    found: dict[str, Home] = {}
+    waiting = [worker.library]
+    while waiting:
+        name = waiting.pop()
+        levels, manifest = project.levels_of(name), project.defaults_of(name).manifest
+        folders = [(SHARED, True), (manifest.prompts.root, True), (manifest.workers.root, False)]
+        if name == worker.library and worker.folder is not None:
+            folders = [(join(worker.folder, "templates"), True), (worker.folder, False), *folders]
+        files = levels[0].files
+        needed = tuple(str(level.library) for level in levels[1:])
+        locked = None if files.locked is None else files.locked.files
+        found[name or ""] = Home(files.root, tuple(folders), needed, locked)
+        waiting += [library for library in needed if library not in found]
+    return found

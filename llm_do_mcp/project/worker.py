@@ -20,9 +20,10 @@ from llm_do_mcp.project.settings import (
     ApprovalRule,
     AttachmentPolicy,
     Limits,
+    ModelNames,
     SandboxSettings,
     ServerSideTool,
-    ToolRule,
+    ToolRules,
     Toolsets,
 )
 from llm_do_mcp.project.strictyaml import Document
@@ -58,7 +59,7 @@ class WorkerFile(Checked):
 
     name: Text | None = None
     description: Text | None = None
-    model: TextOrTexts = ()
+    model: ModelNames = ()
     compatible_models: Texts | None = None
     instructions: Text | None = None
     system: Text | None = None
@@ -75,7 +76,7 @@ class WorkerFile(Checked):
     toolsets: Toolsets | None = None
     allow_workers: TextOrTexts | None = None
     tools: TextOrTexts = ()
-    tool_rules: dict[Text, ToolRule] = Field(default_factory=dict)
+    tool_rules: ToolRules = Field(default_factory=dict)
     approvals: tuple[ApprovalRule, ...] = ()
     sandbox: SandboxSettings | None = None
     attachment_policy: AttachmentPolicy | None = None
@@ -92,11 +93,13 @@ class Template:
         text: As written.
         path: Its file, relative to the project.
         line: The line of the file on which the text starts.
+        verbatim: It is no template, whatever it looks like.
     """
 
     text: str
     path: str
     line: int = 1
+    verbatim: bool = False
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,7 @@ class Definition:
         hidden: Names, as its model would see them, of functions that it is not told of: they could only be refused.
         rules: The policy, strongest source first; `policy.decide` says how they combine.
         limits: Of this run and all below it.
+        server_side_tools: Tools that the model's provider runs: what their settings say, as the worker's file has them.
         code: Hash of what the worker amounts to; see `project/identity.py`.
         unattended: Nobody can be asked in it or below: what would ask is refused.
         began: Seconds of work that the whole tree had had when this run began: its own limit of time counts from there,
@@ -71,6 +72,7 @@ class Definition:
     hidden: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
     limits: Limits = field(default_factory=Limits)
+    server_side_tools: tuple[Mapping[str, JSON], ...] = ()
     code: str = ""
     unattended: bool = False
     began: float = 0.0
@@ -97,6 +99,6 @@ class Definition:
         values["functions"] = tuple(Declaration(**f) for f in data["functions"])
         values["rules"] = tuple(Rule(**{**r, "unless": tuple(r.get("unless", ()))}) for r in data["rules"])
         values["limits"] = Limits(**data["limits"])
-        for name in ("context", "system_context", "models", "hidden"):
+        for name in ("context", "system_context", "models", "hidden", "server_side_tools"):
             values[name] = tuple(data[name])
         return cls(**values)

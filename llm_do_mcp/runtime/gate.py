@@ -355,7 +355,7 @@ def _question(this: Call, key: str, kind: Kind, preview: Preview, digest: str) -
 def _summary(value: JSON, redact: Redactor) -> str:
     """The first argument that says what a call is about, for a line of progress."""
     if isinstance(value, dict):
-        for name in ("worker", "path", "command", "input"):
+        for name in ("worker", "path", "command", "name", "input"):
             if isinstance(value.get(name), str):
                 return cut(escape(redact.text(value[name])), 80)
     return ""

@@ -23,13 +23,16 @@ def plain(*words: str) -> str:
 
 
 def of_project(project: Project, state_dir: str | None) -> Hint:
-    """What makes lines that name a project and, where it is not the usual place, its state.
+    """What makes lines that name a project, how it was loaded and, where it is not the usual place, its state.
 
     Args:
         project: What the lines are about.
         state_dir: `--state-dir`.
     """
     named = ["--project", project.given, *["--no-project"] * project.alone]
+    named += [word for folder in project.libs for word in ("--lib", folder)]
+    named += ["--no-import-tools"] * (not project.python.imported)
+    named += ["--allow-module-imports"] * project.python.module_imports
     if state_dir is not None:
         named += ["--state-dir", os.path.abspath(os.path.expanduser(state_dir))]
     return lambda *words: plain(*words, *named)

@@ -40,6 +40,7 @@ SUBJECT = {
     "files.read": "path",
     "files.write": "path",
     "worker.call": "worker",
+    "worker.create": "name",
     "shell": "command",
     "te": "command",
 }
@@ -88,7 +89,7 @@ class Rule:
             return commandline.fits(self.subject, subject, strictly=self.decision == "allow")
         if declaration.name.startswith(PATHS):
             return self._fits_path(subject)
-        if declaration.name == "worker.call" and self.decision != "allow":
+        if declaration.name.startswith("worker.") and self.decision != "allow":
             return fnmatchcase(names.fold(subject), names.fold(self.subject))
         return declaration.name in SUBJECT and fnmatchcase(subject, self.subject)
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
@@ -126,11 +126,15 @@ def redactor(environment: Mapping[str, str], manifest: Manifest | None = None) -
     return Redactor(secrets, _compiled(manifest.redact if manifest is not None else ()))
 
 
-def guard_log(redact: Redactor) -> None:
-    """Keep secrets out of all that this process logs, whichever library does: the SDKs log errors with their text."""
+def guard_log(current: Callable[[], Redactor]) -> None:
+    """Keep secrets out of all that this process logs, whichever library does: the SDKs log errors with their text.
+
+    Args:
+        current: Gives what keeps them out at that moment.
+    """
     for handler in (*logging.getLogger().handlers, logging.lastResort):
         if handler is not None:
-            handler.addFilter(redact.filter)
+            handler.addFilter(lambda record: current().filter(record))
 
 
 def _compiled(given: Iterable[str]) -> tuple[re.Pattern[str], ...]:

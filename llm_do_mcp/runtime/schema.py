@@ -26,7 +26,14 @@ def problem(schema: Mapping[str, Any], value: Any) -> str | None:
         schema: JSON Schema, draft 2020-12.
         value: Any JSON value.
     """
-    errors = list(_validator(schema).iter_errors(value))
+    from referencing.exceptions import Unresolvable
+
+    try:
+        errors = list(_validator(schema).iter_errors(value))
+    except RecursionError:
+        return "the value is nested too deeply to be checked"
+    except Unresolvable as nowhere:
+        return f"the schema refers to {cut(escape(str(nowhere.ref)), 200)}, which is not in it"
     if not errors:
         return None
     from jsonschema.exceptions import best_match
@@ -42,12 +49,12 @@ def _explained(error: Any) -> str:
     if keyword == "required":
         missing = [name for name in rule if name not in given]
         return f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
-    if keyword == "additionalProperties" and "patternProperties" not in error.schema:
+    if keyword == "additionalProperties":
         from llm_do_mcp.project.checked import nearest, quoted
+        from llm_do_mcp.runtime.validator import unknown
 
-        known = error.schema.get("properties", {})
-        unknown = next(name for name in given if name not in known)
-        return f"unknown field {quoted(unknown)}; {nearest(unknown, known)}"
+        name = unknown(error.schema, given)[0]
+        return f"unknown field {quoted(name)}; {nearest(name, error.schema.get('properties', {}))}"
     if keyword in ("anyOf", "oneOf"):
         if not error.context:
             return f"{_shown(given)} fits more than one of what is allowed, and must fit one"
@@ -127,6 +134,8 @@ def _validator(schema: Mapping[str, Any]) -> Any:
 
 @lru_cache(maxsize=RECENT)
 def _compiled(schema: str) -> Any:
-    from jsonschema import Draft202012Validator
+    from referencing import Registry
 
-    return Draft202012Validator(json.loads(schema))
+    from llm_do_mcp.runtime.validator import Validator
+
+    return Validator(json.loads(schema), registry=Registry())

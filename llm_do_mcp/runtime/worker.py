@@ -138,6 +138,7 @@ class _Worker:
                 system=system,
                 messages=tuple(self.messages),
                 tools=tools,
+                server_side_tools=self.definition.server_side_tools,
                 output_schema=self.definition.output_schema,
                 turn=turn,
                 key=f"{run.path}t{turn}",

@@ -53,6 +53,7 @@ from llm_do_mcp.serving.hosts import call_within
 from llm_do_mcp.serving.joining import HandedOver
 from llm_do_mcp.serving.nobody import Nobody, WhenNobody, usual
 from llm_do_mcp.serving.page.server import Browse
+from llm_do_mcp.serving.present import Present
 from llm_do_mcp.serving.progress import Progress
 from llm_do_mcp.serving.results import ACCOUNT, failure, handed_over, result_of, too_many_rounds, waits_for_person
 from llm_do_mcp.serving.state import LazyCodec
@@ -75,7 +76,7 @@ class ProjectServer(MCPServer[None]):
     """Serves one project.
 
     Args:
-        project: What is served.
+        project: What is served. Its files are followed: each list and each call that begins is of what they are then.
         state_dir: Where its runs are kept; None for the usual place.
         model: `--model`, for the entry worker.
         call_within: Seconds after which a call hands its run over; None for what its client is known to wait.
@@ -102,13 +103,12 @@ class ProjectServer(MCPServer[None]):
     ) -> None:
         from llm_do_mcp import __version__
 
-        self.project = project
         self.approvals = approvals or Approvals()
-        self.bench = Workbench(project, model=model, approvals=self.approvals)
-        self.tools = publish(self.bench, approve_tool=approve_tool)
         folder = state_folder(Path(project.root), state_dir)
-        redact, hint = redactor(os.environ, project.manifest), of_project(project, state_dir)
-        self.engine = Engine(folder, self.bench.body, redact, hint)
+        self.engine = Engine(folder, lambda run: self.bench.body(run), hint=of_project(project, state_dir))
+        self._approve_tool = approve_tool
+        self._present = Present(Workbench(project, model=model, approvals=self.approvals), self._publish)
+        self._followed: dict[str, Published] = {}
         self.call_within = call_within
         self.answer_within = answer_within
         self._nobody = Nobody(self.engine, when_nobody_can_answer or usual(), browse)
@@ -125,10 +125,26 @@ class ProjectServer(MCPServer[None]):
             log_level="WARNING",
         )
 
+    @property
+    def bench(self) -> Workbench:
+        """What makes the runs that begin now."""
+        return self._present.bench
+
+    @property
+    def project(self) -> Project:
+        """The project, as it was when somebody last listed or called something."""
+        return self.bench.project
+
+    @property
+    def tools(self) -> Mapping[str, Published]:
+        """What it publishes, by name."""
+        return self._present.tools
+
     # ---- the SDK's seams
 
     async def list_tools(self) -> list[Tool]:
-        """The published tools."""
+        """The tools that are published now."""
+        await self._present.look()
         return [_tool(published) for published in self.tools.values()]
 
     async def call_tool(
@@ -139,19 +155,23 @@ class ProjectServer(MCPServer[None]):
         Raises:
             MCPError: There is no such tool.
         """
-        published = self.tools.get(name)
-        if published is None or context is None:
-            unknown = cut(escape(name), 80)
-            raise MCPError(code=INVALID_PARAMS, message=f"unknown tool {unknown!r}; tools/list names those there are")
         began = time.monotonic()
         try:
+            published = await self._called(name, context)
+            if published is None or context is None:
+                unknown = f"unknown tool {cut(escape(name), 80)!r}; tools/list names those there are"
+                raise MCPError(code=INVALID_PARAMS, message=unknown)
             if published.name == RUN_CANCEL:
                 return await self._cancel(published, arguments)
             if published.name == RUN_APPROVE:
                 return await self._approve(published, arguments)
             run, round_ = await self._run_for(published, arguments, context)
             result = await self._follow(run, round_, published, context, began)
-            if isinstance(result, CallToolResult) and self.engine.drives(run):
+            if not isinstance(result, CallToolResult):
+                self._followed[run] = published
+                return result
+            self._followed = {other: begun for other, begun in self._followed.items() if self.engine.drives(other)}
+            if self.engine.drives(run):
                 self._handed.add(run, connection_of(context), name, arguments)
             return result
         except LlmDoError as error:
@@ -159,7 +179,7 @@ class ProjectServer(MCPServer[None]):
 
     async def run_stdio_async(self) -> None:
         """Serve over stdio, hardened, and let go of everything at the end of input."""
-        guard_log(self.engine.redact)
+        guard_log(lambda: self.engine.redact)
         with ends_in_time() as clock:
 
             def at_end() -> None:
@@ -185,6 +205,31 @@ class ProjectServer(MCPServer[None]):
         await self.bench.aclose()
 
     # ---- calls
+
+    def _publish(self, bench: Workbench) -> Mapping[str, Published]:
+        """The tools of the project as it is now; what is recorded from now on is redacted as it says."""
+        redact = redactor(os.environ, bench.project.manifest)
+        tools = publish(bench, approve_tool=self._approve_tool)
+        self.engine.redact = redact
+        return tools
+
+    async def _called(self, name: str, context: Context[None, Any] | None) -> Published | None:
+        """The tool that a call is about, as it is now, or as it was when its run began; None where there is none.
+
+        Raises:
+            LlmDoError: It cannot be called until somebody mends a file.
+        """
+        state = context.request_state if context is not None and context.protocol_version == MODERN else None
+        if state is not None and (begun := self._followed.get(json.loads(state)["run"])) is not None:
+            return begun
+        await self._present.look()
+        published = self.tools.get(name)
+        if published is None and name in self.project.exports:
+            self.project.worker(self.project.exports[name])  # a broken one, which says what is wrong with it
+        begins = state is None and published is not None and published.declaration is not None
+        if begins and (wrong := self._present.wrong) is not None:
+            raise wrong.with_traceback(None)
+        return published
 
     async def _run_for(
         self, published: Published, arguments: dict[str, Any], context: Context[None, Any]
@@ -392,5 +437,9 @@ def _tool(published: Published) -> Tool:
 
 def _instructions(project: Project) -> str:
     lines = [project.manifest.description or f"Workers of the project {project.name}, called like functions."]
+    for library in project.libraries.values():
+        if library.python:
+            python = ", ".join(library.python)
+            lines.append(f"Python of the library {library.spec}: {python} (sha256 {library.python_hash[:12]})")
     lines += [f"Not served, because of an error in its file: {error}" for error in project.broken]
     return "\n".join(lines)

@@ -17,8 +17,9 @@ from llm_do_mcp.project.names import MAX_PUBLISHED, published_name
 from llm_do_mcp.project.settings import AttachmentPolicy
 from llm_do_mcp.runtime.function import JSON, Declaration
 from llm_do_mcp.runtime.lock import CLIENT
-from llm_do_mcp.runtime.policy import Rule, decide
+from llm_do_mcp.runtime.policy import Rule
 from llm_do_mcp.sandbox.root import Root
+from llm_do_mcp.serving.changes import Changes
 from llm_do_mcp.toolsets import delegation, filesystem, overview, rules, search
 
 if TYPE_CHECKING:
@@ -82,7 +83,11 @@ def publish(bench: Workbench, *, approve_tool: bool = False) -> dict[str, Publis
     roots = _roots(bench, workers)
     client = rules.of_client(project, roots)
     names = {identifier: name for name, identifier in project.exports.items()}
-    tools: list[Published] = [_worker(bench, worker, names[worker.id], roots, client) for worker in workers]
+    changes = Changes(bench)
+    tools = [
+        _worker(bench, worker, names[worker.id], roots, client, read_only=not changes.possible(worker))
+        for worker in workers
+    ]
     for root in roots:
         tools += _files(bench, root, client)
     settings = project.manifest.publish
@@ -103,7 +108,13 @@ def publish(bench: Workbench, *, approve_tool: bool = False) -> dict[str, Publis
 
 
 def _worker(
-    bench: Workbench, worker: Worker, name: str, roots: tuple[Root, ...], client: tuple[Rule, ...]
+    bench: Workbench,
+    worker: Worker,
+    name: str,
+    roots: tuple[Root, ...],
+    client: tuple[Rule, ...],
+    *,
+    read_only: bool,
 ) -> Published:
     declaration = worker_declaration(bench, worker, roots)
     schema = dict(worker.tool_schema)
@@ -131,7 +142,7 @@ def _worker(
         to_input=to_input,
         rules=client,
         subject=worker.id,
-        read_only=not _can_change(bench, worker, set()),
+        read_only=read_only,
         idempotent=False,
         open_world=True,
         is_worker=True,
@@ -179,21 +190,6 @@ def worker_input(worker: Worker, arguments: Mapping[str, Any], extras: tuple[str
         "params": {name: arguments[name] for name in worker.params if name in arguments},
         **{name: arguments[name] for name in extras if name in arguments},
     }
-
-
-def _can_change(bench: Workbench, worker: Worker, seen: set[str]) -> bool:
-    """Whether a worker, or one that it may call, can do more than read."""
-    seen.add(worker.id)
-    toolsets = worker.toolsets
-    if toolsets.shell is not None or worker.named_tools or worker.own_tool_modules or worker.imported_tool_modules:
-        return True
-    policy = bench.rules_of(worker)
-    if toolsets.filesystem is not None and any(
-        declaration.risk != "read" and decide(policy, declaration, {}, "worker")[0] != "deny"
-        for declaration in filesystem.declare(worker.roots)
-    ):
-        return True
-    return any(callee.id not in seen and _can_change(bench, callee, seen) for callee in bench.callees_of(worker))
 
 
 # ---- files and search

@@ -11,19 +11,19 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import anyio
 
-from llm_do_mcp.errors import CallError, FunctionFailed, InvalidInput, ToolHostDied
-from llm_do_mcp.toolhost.descriptions import BrokenFunction, ToolFunction, ToolModule
+from llm_do_mcp.errors import CallError, FunctionFailed, InvalidInput, ProjectError, ToolHostDied
+from llm_do_mcp.toolhost.descriptions import BrokenFunction, SchemaModule, ToolFunction, ToolModule
 from llm_do_mcp.toolhost.exchange import Exchange, Host, NotBegun
 from llm_do_mcp.toolhost.frames import Frame
 from llm_do_mcp.toolhost.process import CannotStart, environment, interpreter
 
-__all__ = ["BrokenFunction", "ToolFunction", "ToolHost", "ToolModule"]
+__all__ = ["BrokenFunction", "SchemaModule", "ToolFunction", "ToolHost", "ToolModule"]
 
 ATTEMPTS = 3
 
@@ -35,6 +35,9 @@ class ToolHost:
         project_root: The project's folder; the working directory of the tools.
         python: The interpreter (`tools.python`): None for ours, a command, or a path from the project's folder.
         env: Names of environment variables that the tools get besides the basics (`tools.env`).
+        libraries: Name → folder of the project's libraries.
+        admit: Called in a thread before a module is imported; raises `ProjectError` where it must not be.
+        refused: Why no Python may be loaded (`--no-import-tools`): nothing is ever started then. None where it may.
         start_timeout: Seconds until a started process must answer.
         import_timeout: Seconds that the import of a module may take.
         cancel_grace: Seconds that a cancelled call has to end by itself.
@@ -48,6 +51,9 @@ class ToolHost:
         *,
         python: str | None = None,
         env: Collection[str] = (),
+        libraries: Mapping[str, str] | None = None,
+        admit: Callable[[str], None] | None = None,
+        refused: str | None = None,
         start_timeout: float = 10.0,
         import_timeout: float = 10.0,
         cancel_grace: float = 0.5,
@@ -56,6 +62,9 @@ class ToolHost:
         self._root = os.path.abspath(project_root)
         self._python = python
         self._env = tuple(env)
+        self._libraries = dict(libraries or {})
+        self._admit = admit
+        self._refused = refused
         self._start_timeout = start_timeout
         self._import_timeout = import_timeout
         self._cancel_grace = cancel_grace
@@ -68,9 +77,22 @@ class ToolHost:
         """What the modules hold, as they are on disk now. A module that cannot be loaded has an `error`; none raises.
 
         Args:
-            modules: Paths relative to the project: `tools.py`, `workers/x/tools.py`, a folder with an `__init__.py`.
+            modules: Paths relative to the project (`tools.py`, `workers/x/tools.py`, a folder with an `__init__.py`),
+                and modules that Python imports by name, with what registers their tools (`my_project.tools:register`).
         """
-        return tuple([await self._describe_fresh(path) for path in modules])
+        return tuple([await self._describe(path) for path in modules])
+
+    async def schemas(self, module: str) -> SchemaModule:
+        """The JSON Schemas of the classes of a module, as it is on disk now. It never raises, as `describe`.
+
+        Args:
+            module: A path relative to the project, or `my_project.schemas:Class` for what Python imports by name.
+        """
+        try:
+            value = await self._fresh(module, "schemas")
+        except _NotImported as failed:
+            return SchemaModule(module, error=str(failed))
+        return SchemaModule(module, value["schemas"], value["broken"], value["error"], value["files"])
 
     async def call(
         self,
@@ -132,13 +154,16 @@ class ToolHost:
 
     async def _host(self) -> Host:
         """The process for a new call, started if there is none."""
+        if self._refused is not None:
+            raise CannotStart(self._refused)
         if self._closed:
             raise CannotStart("the tool host is closed")
         host = self._current
         if host is None:
             python = interpreter(self._python, self._root)
             # Waits only until the program is loaded, a few milliseconds; a thread for it would let two start.
-            host = self._current = Host(python, self._root, environment(self._env, os.environ), self._forget)
+            env = environment(self._env, os.environ)
+            host = self._current = Host(python, self._root, env, self._forget, self._libraries)
             self._alive.add(host)
         with anyio.move_on_after(self._start_timeout):
             refusal = await asyncio.shield(host.started)
@@ -165,41 +190,64 @@ class ToolHost:
 
     # ---- one call
 
-    async def _describe_fresh(self, path: str) -> ToolModule:
-        described = ToolModule(path, error=f"{path}: the tool host keeps ending before it can import it")
+    async def _describe(self, path: str) -> ToolModule:
+        try:
+            return ToolModule.from_json((await self._fresh(path, "describe"))["module"])
+        except _NotImported as failed:
+            return ToolModule(path, error=str(failed))
+
+    async def _fresh(self, path: str, do: str) -> dict[str, Any]:
+        """What a module that is imported is found to hold, in a process whose code is not older than the files.
+
+        Raises:
+            _NotImported: It could not be imported.
+        """
+        found: dict[str, Any] | None = None
         for _ in range(ATTEMPTS):
             try:
                 host = await self._host()
-                described, stale = await self._load(host, path)
+                found = await self._import(host, path, do)
             except CannotStart as error:
-                return ToolModule(path, error=f"{path}: {error}")
+                raise _NotImported(f"{path}: {error}") from error
             except NotBegun:
                 continue
-            if not stale:
-                break
+            if not found["stale"]:
+                return found
             self._retire(host)
-        return described
+        if found is None:
+            raise _NotImported(f"{path}: the tool host keeps ending before it can import it")
+        return found
 
-    async def _load(self, host: Host, path: str) -> tuple[ToolModule, bool]:
-        """Has a module imported. Also tells whether this process holds code that has been edited since."""
+    async def _import(self, host: Host, path: str, do: str = "describe") -> dict[str, Any]:
+        """Has a module imported. Also tells whether this process holds code that has been edited since (`stale`).
+
+        Raises:
+            _NotImported: It did not end, or ended the process.
+            NotBegun: The process ended, and this import is not to blame.
+        """
+        if self._admit is not None:
+            try:
+                await asyncio.to_thread(self._admit, path)
+            except ProjectError as error:
+                raise _NotImported(str(error)) from error
         stopped = f"the import of {path} did not end"
         try:
             frame = await self._exchange(
-                host, {"do": "describe", "module": path}, _Callbacks(), self._import_timeout, stopped=stopped, grace=0
+                host, {"do": do, "module": path}, _Callbacks(), self._import_timeout, stopped=stopped, grace=0
             )
         except _TimedOut as late:
             message = f"{late.place or path}: still importing after {self._import_timeout:g} s; it was stopped"
-            return ToolModule(path, error=message), False
+            raise _NotImported(message) from late
         if frame["say"] == "died":
             if host.killed or not frame["alone"]:
-                raise NotBegun  # this import is not to blame, and an unfinished one has no effects to lose
-            how = frame["how"]
-            return ToolModule(path, error=f"{path}: the tool host ended while it was imported ({how})"), False
+                raise NotBegun  # an unfinished import has no effects to lose
+            raise _NotImported(f"{path}: the tool host ended while it was imported ({frame['how']})")
         if frame["say"] == "error":
-            return ToolModule(path, error=f"{path}: {frame['text']}"), False
-        described = ToolModule.from_json(frame["value"]["module"])
-        host.loaded.add(path)
-        return described, bool(frame["value"]["stale"])
+            raise _NotImported(f"{path}: {frame['text']}")
+        if do == "describe":
+            host.loaded.add(path)
+        value: dict[str, Any] = frame["value"]
+        return value
 
     async def _run(self, request: Frame, callbacks: _Callbacks, timeout: float | None) -> Any:
         path, name = request["module"], request["function"]
@@ -208,14 +256,16 @@ class ToolHost:
             try:
                 host = await self._host()
                 if path not in host.loaded:  # its import has a time limit of its own
-                    described, _ = await self._load(host, path)
-                    if described.error is not None:
-                        raise FunctionFailed(described.error)
+                    error = (await self._import(host, path))["module"]["error"]
+                    if error is not None:
+                        raise FunctionFailed(error)
                 frame = await self._exchange(
                     host, request, callbacks, timeout, stopped=stopped, grace=self._cancel_grace
                 )
             except NotBegun:
                 continue
+            except _NotImported as failed:
+                raise FunctionFailed(str(failed)) from failed
             except CannotStart as error:
                 raise FunctionFailed(f"{path}: `{name}` cannot be run: {error}") from error
             except _TimedOut as late:
@@ -326,6 +376,10 @@ class _Callbacks:
     ask: Callable[[str], Awaitable[Any]] | None = None
     log: Callable[[str], Awaitable[None]] | None = None
     progress: Callable[[float, float | None, str], Awaitable[None]] | None = None
+
+
+class _NotImported(Exception):
+    """A module that could not be imported; the text is one line."""
 
 
 class _TimedOut(Exception):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -47,7 +47,7 @@ class ToolModule:
     """A file (or package) of the project that holds tools.
 
     Attributes:
-        path: Relative to the project, as it was asked for.
+        path: As it was asked for: relative to the project, or `my_project.tools:register`.
         functions: What can be called, sorted by name.
         broken: What cannot, sorted by name. The other functions of the module are not touched by it.
         error: Why the module could not be loaded at all, one line that starts with the path; None where it was.
@@ -73,3 +73,22 @@ class ToolModule:
             error=data["error"],
             code_hash=data["code_hash"],
         )
+
+
+@dataclass(frozen=True)
+class SchemaModule:
+    """A module whose classes describe what workers take and give.
+
+    Attributes:
+        path: As it was asked for.
+        schemas: JSON Schemas of its classes, by their names.
+        broken: Why a class that was meant to have a schema has none, by its name.
+        error: Why the module could not be loaded at all, one line that starts with the path; None where it was.
+        files: SHA-256 of all the project's files whose code was executed, by their paths.
+    """
+
+    path: str
+    schemas: dict[str, dict[str, Any]] = field(default_factory=dict)
+    broken: dict[str, str] = field(default_factory=dict)
+    error: str | None = None
+    files: dict[str, str] = field(default_factory=dict)

@@ -1,7 +1,8 @@
 """Which functions of a module are tools, by either contract.
 
 - `register(agent)`: the module's own function is called with an object whose `tool` registers functions, as a decorator
-  (`@agent.tool`, `@agent.tool(risk="read")`) or as a method (`agent.tool(function)`).
+  (`@agent.tool`, `@agent.tool(risk="read")`) or as a method (`agent.tool(function)`). `my_project.tools:register` names
+  that function, whatever it is called; nothing else of such a module is offered.
 - Plain functions: those that `tool` marks, those that `__all__` lists, and, in a `tools.py` that has neither `__all__`
   nor `register`, every public function that is defined there.
 
@@ -19,8 +20,9 @@ from typing import Any
 
 from llm_do_mcp.toolhost.authoring import Mark, Risk, checked_mark, mark_of
 from llm_do_mcp.toolhost.descriptions import BrokenFunction, ToolFunction
-from llm_do_mcp.toolhost.modules import ProjectImporter
-from llm_do_mcp.toolhost.signatures import Signature, Unsupported, signature_of, split_docstring
+from llm_do_mcp.toolhost.docstrings import split_docstring
+from llm_do_mcp.toolhost.modules import ImportFailed, ProjectImporter, named_in
+from llm_do_mcp.toolhost.signatures import Signature, Unsupported, signature_of
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
@@ -64,6 +66,7 @@ def discover(
     """The tools of a module, and what was meant as one and cannot be, both by name.
 
     Raises:
+        ImportFailed: It has no such function as the path names.
         Exception: Whatever the module's `register` raised.
     """
     tools: dict[str, Tool] = {}
@@ -80,16 +83,19 @@ def discover(
 def _candidates(module: types.ModuleType, path: str) -> Iterator[tuple[str, Any, Mark]]:
     """What is meant as a tool: name, function, declaration."""
     members = vars(module)
+    if (named := named_in(path)) is not None:
+        if not callable(register := members.get(named)):
+            raise ImportFailed(f"{path}: tool module missing `{named}`: it must define {named}(agent)")
+        yield from _registered(register)
+        return
     register = members.get("register")
     taken: set[str] = set()
     if inspect.isfunction(register) and register.__module__ == module.__name__:
-        agent = Agent()
-        register(agent)
-        taken.update(agent.registered)
-        for name, (function, declared) in agent.registered.items():
+        for name, function, declared in _registered(register):
+            taken.add(name)
             yield name, function, declared
     listed = members.get("__all__")
-    all_public = listed is None and register is None and path.rstrip("/").rpartition("/")[2] == "tools.py"
+    all_public = listed is None and register is None and re.split("[/:]", path)[-1] == "tools.py"
     for name in dict.fromkeys([*(listed or ()), *members]):
         function = members.get(name)
         if name in taken or (name == "register" and function is register):
@@ -98,6 +104,13 @@ def _candidates(module: types.ModuleType, path: str) -> Iterator[tuple[str, Any,
         meant = mark is not None or (all_public and not name.startswith("_") and inspect.isfunction(function))
         if (listed and name in listed) or (meant and _defined_in(module, function)):
             yield name, function, mark or Mark()
+
+
+def _registered(register: Callable[[Agent], Any]) -> Iterator[tuple[str, Any, Mark]]:
+    agent = Agent()
+    register(agent)
+    for name, (function, mark) in agent.registered.items():
+        yield name, function, mark
 
 
 def _defined_in(module: types.ModuleType, function: Any) -> bool:

@@ -13,9 +13,10 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Literal
 
+from llm_do_mcp.toolhost.classes import ClassSchemas, class_schemas
 from llm_do_mcp.toolhost.context import Call, CallContext, Cancelled
 from llm_do_mcp.toolhost.descriptions import BrokenFunction, ToolModule
 from llm_do_mcp.toolhost.discovery import Tool, discover
@@ -72,13 +73,14 @@ class Dispatcher:
 
     Args:
         root: The project's folder, absolute.
+        libraries: Name → folder, absolute, of its libraries.
         send: Sends a frame to the server; any thread may use it.
     """
 
-    def __init__(self, root: str, send: Callable[[Frame], None]) -> None:
+    def __init__(self, root: str, libraries: Mapping[str, str], send: Callable[[Frame], None]) -> None:
         self._root = root
         self._send = send
-        self._importer = ProjectImporter(root)
+        self._importer = ProjectImporter(root, libraries)
         self._modules: dict[str, _Module] = {}
         self._loading = threading.RLock()
         self._calls: dict[int, Call] = {}
@@ -123,6 +125,8 @@ class Dispatcher:
         self._send({"call": call.number, **outcome})
 
     def _outcome(self, call: Call, frame: Frame) -> Any:
+        if frame["do"] == "schemas":
+            return self._schemas(frame["module"])
         known = frame["module"] in self._modules
         module = self._module(frame["module"])
         if frame["do"] == "describe":
@@ -137,6 +141,24 @@ class Dispatcher:
         if frame["do"] == "evaluate":
             return self._evaluate(call, module, frame)
         return self._call(call, module, frame)
+
+    def _schemas(self, path: str) -> Any:
+        """What the classes of a module describe, and which files that depends on."""
+        found = ClassSchemas({}, {})
+        error = None
+        with self._loading:
+            try:
+                found = class_schemas(self._importer.load(path))
+            except ImportFailed as failed:
+                error = clean_text(str(failed))
+            self._return_home()
+        return {
+            "schemas": found.schemas,
+            "broken": found.broken,
+            "error": error,
+            "files": self._importer.executed(),
+            "stale": self._importer.is_stale(),
+        }
 
     def _call(self, call: Call, module: _Module, frame: Frame) -> Any:
         path, name = frame["module"], frame["function"]

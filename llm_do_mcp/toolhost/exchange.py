@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import anyio
@@ -35,7 +35,14 @@ class Host:
         killed: Why it was killed, where it was.
     """
 
-    def __init__(self, python: str, root: str, env: dict[str, str], ended: Callable[[Host], None]) -> None:
+    def __init__(
+        self,
+        python: str,
+        root: str,
+        env: dict[str, str],
+        ended: Callable[[Host], None],
+        libraries: Mapping[str, str],
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._exchanges: dict[int, Exchange] = {}
         self._begun = 0
@@ -44,7 +51,7 @@ class Host:
         self.loaded: set[str] = set()
         self.started: asyncio.Future[str | None] = self._loop.create_future()
         self.killed: str | None = None
-        self.process = HostProcess(python, root, env, lambda frame: self._from_thread(self._receive, frame))
+        self.process = HostProcess(python, root, env, lambda frame: self._from_thread(self._receive, frame), libraries)
         self.process.ended.add_done_callback(lambda ended: self._from_thread(self._died, ended.result()))
 
     def begin(self, request: Frame) -> Exchange:

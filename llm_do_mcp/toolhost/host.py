@@ -1,9 +1,10 @@
 """The tool host: the script that the server starts, by its path, under the project's interpreter.
 
-    python host.py REQUESTS REPLIES LIFE ROOT
+    python host.py REQUESTS REPLIES LIFE ROOT LIBRARIES
 
 The first three are inherited pipe ends (file descriptors; handles on Windows): frames come in on REQUESTS and go out on
-REPLIES. Nothing ever comes on LIFE, which the server holds open while it lives; see `_end_with_server`.
+REPLIES. Nothing ever comes on LIFE, which the server holds open while it lives; see `_end_with_server`. LIBRARIES is
+JSON: the folder of each library by its name.
 
 It needs only the standard library, and brings the `llm_do_mcp` package that it lies in along, so that
 `from llm_do_mcp import tool` works where that is not installed, and means the server's version where another is.
@@ -33,6 +34,8 @@ def main(arguments: list[str]) -> None:
         _refuse(replies, f"it is Python {sys.version_info[0]}.{sys.version_info[1]}; the tool host needs 3.11 or later")
         return
     _adopt_package()
+    import json
+
     from llm_do_mcp.toolhost import frames
     from llm_do_mcp.toolhost.dispatcher import Dispatcher
 
@@ -44,7 +47,7 @@ def main(arguments: list[str]) -> None:
             frames.write_all(replies, data)
 
     _end_with_server(life)
-    dispatcher = Dispatcher(root, send)
+    dispatcher = Dispatcher(root, json.loads(arguments[4]), send)
     send({"say": "ready"})
     with open(requests, "rb") as stream:
         while (frame := frames.read(stream)) is not None:

@@ -11,6 +11,7 @@ platform and loop, and a tool host that does not read cannot block the server.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import queue
 import shutil
@@ -65,6 +66,7 @@ class HostProcess:
         root: The project's folder, absolute.
         env: Its whole environment.
         receive: Called with each frame that it sends, in a thread of ours.
+        libraries: Name → folder, absolute, of the project's libraries.
 
     Attributes:
         ended: Done when the process has ended and all its frames were received; says how it ended.
@@ -73,7 +75,14 @@ class HostProcess:
         CannotStart: The process cannot be started.
     """
 
-    def __init__(self, python: str, root: str, env: Mapping[str, str], receive: Callable[[frames.Frame], None]) -> None:
+    def __init__(
+        self,
+        python: str,
+        root: str,
+        env: Mapping[str, str],
+        receive: Callable[[frames.Frame], None],
+        libraries: Mapping[str, str],
+    ) -> None:
         self.ended: Future[str] = Future()
         self.ended.set_running_or_notify_cancel()  # whoever stops waiting for it cannot cancel it for the others
         self._receive = receive
@@ -83,7 +92,7 @@ class HostProcess:
         life, self._life = os.pipe()
         theirs = (requests, replies, life)
         try:
-            self._popen = _popen(python, root, env, theirs)
+            self._popen = _popen(python, root, env, theirs, libraries)
         except OSError as error:
             for descriptor in (self._requests, self._replies, self._life):
                 os.close(descriptor)
@@ -142,8 +151,11 @@ class HostProcess:
                 os.killpg(self._popen.pid, signal.SIGKILL)
 
 
-def _popen(python: str, root: str, env: Mapping[str, str], theirs: tuple[int, int, int]) -> subprocess.Popen[bytes]:
+def _popen(
+    python: str, root: str, env: Mapping[str, str], theirs: tuple[int, int, int], libraries: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
     """Starts host.py, which inherits the three pipe ends and nothing else."""
+    folders = (root, json.dumps(dict(libraries)))
     if sys.platform == "win32":
         import msvcrt
 
@@ -151,7 +163,7 @@ def _popen(python: str, root: str, env: Mapping[str, str], theirs: tuple[int, in
         for handle in handles:
             os.set_handle_inheritable(handle, True)
         return subprocess.Popen(
-            [python, "-X", "utf8", HOST, *map(str, handles), root],
+            [python, "-X", "utf8", HOST, *map(str, handles), *folders],
             cwd=root,
             env=env,
             stdin=subprocess.DEVNULL,
@@ -161,7 +173,7 @@ def _popen(python: str, root: str, env: Mapping[str, str], theirs: tuple[int, in
             creationflags=subprocess.CREATE_NEW_PROCESS_GROUP,
         )
     return subprocess.Popen(
-        [python, "-X", "utf8", HOST, *map(str, theirs), root],
+        [python, "-X", "utf8", HOST, *map(str, theirs), *folders],
         cwd=root,
         env=env,
         stdin=subprocess.DEVNULL,

@@ -12,8 +12,8 @@ import dataclasses
 import datetime
 import enum
 import inspect
+import json
 import pathlib
-import re
 import sys
 import types
 import typing
@@ -121,7 +121,7 @@ def signature_of(function: Callable[..., Any], descriptions: Mapping[str, str]) 
         except Unsupported as error:
             raise Unsupported(f"`{name}`: {error}") from error
         properties[name] = dict(shapes[name].schema)
-        if name in descriptions:
+        if descriptions.get(name):
             properties[name].setdefault("description", descriptions[name])
         if parameter.default is not parameter.empty:
             defaults[name] = parameter.default
@@ -137,24 +137,14 @@ def signature_of(function: Callable[..., Any], descriptions: Mapping[str, str]) 
     )
 
 
-def split_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """A docstring as the description of the function and those of its parameters (its `Args:` section)."""
-    lines = (inspect.getdoc(function) or "").splitlines()
-    start = next((n for n, line in enumerate(lines) if line in ("Args:", "Arguments:", "Parameters:")), None)
-    if start is None:
-        return "\n".join(lines).strip(), {}
-    end = next((n for n in range(start + 1, len(lines)) if lines[n][:1].strip()), len(lines))
-    section = [line for line in lines[start + 1 : end] if line.strip()]
-    indent = min((len(line) - len(line.lstrip()) for line in section), default=0)
-    described: dict[str, str] = {}
-    name = None
-    for line in section:
-        entry = re.match(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)", line[indent:])
-        if entry:
-            name, described[entry[1]] = entry[1], entry[2]
-        elif name:
-            described[name] = f"{described[name]} {line.strip()}".strip()
-    return "\n".join(lines[:start] + lines[end:]).strip(), described
+def schema_of(annotation: Any) -> Schema:
+    """The JSON Schema of the values that a type describes.
+
+    Raises:
+        Unsupported: JSON cannot carry them.
+    """
+    builder = _Builder("validation")
+    return builder.rooted(builder.shape(annotation).schema)
 
 
 def _output_schema(annotation: Any) -> Schema | None:
@@ -212,7 +202,7 @@ class _Builder:
         if issubclass(cls, enum.Enum):
             members = list(cls)
             return _choice([member.value for member in members], members)
-        if _is_pydantic_model(cls):
+        if is_pydantic_model(cls):
             return self._pydantic(cls)
         if not (typing.is_typeddict(cls) or dataclasses.is_dataclass(cls)):
             raise Unsupported(f"{cls.__name__} cannot be given as JSON; use {SUPPORTED}")
@@ -314,6 +304,7 @@ class _Builder:
         try:
             adapter = pydantic.TypeAdapter(annotation)
             schema = adapter.json_schema(mode=self._mode)
+            json.dumps(schema, allow_nan=False)  # what a model adds to its schema may be anything
         except Exception as error:
             raise Unsupported(f"{_display(annotation)}: pydantic cannot describe it ({error})") from error
         for name, definition in schema.pop("$defs", {}).items():
@@ -418,7 +409,7 @@ def _is_json(value: Any) -> bool:
     return False
 
 
-def _is_pydantic_model(cls: type) -> bool:
+def is_pydantic_model(cls: type) -> bool:
     """Whether it is a pydantic model. A project that has one has imported pydantic; we never do."""
     return "pydantic" in sys.modules and issubclass(cls, sys.modules["pydantic"].BaseModel)
 

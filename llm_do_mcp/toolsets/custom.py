@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from llm_do_mcp.errors import FunctionFailed, ToolModuleError
+from llm_do_mcp.project import schema
+from llm_do_mcp.project.toolmodules import library_of
 from llm_do_mcp.runtime import debug
 from llm_do_mcp.runtime.function import JSON, Declaration, Function, Preview
 from llm_do_mcp.runtime.gate import Call
@@ -19,43 +21,99 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def declare(modules: Iterable[ToolModule], wanted: Iterable[str] | None) -> tuple[Declaration, ...]:
+def declare(levels: Iterable[Iterable[ToolModule]], wanted: Iterable[str] | None) -> tuple[Declaration, ...]:
     """The functions of tool modules that a worker is given.
 
     Args:
-        modules: Nearest first; of two functions with one name the nearest wins.
-        wanted: Names, or None for all.
+        levels: The modules, nearest first: of two functions with one name the nearest wins, and two that are equally
+            near are one too many. Where a module does not load, what is farther may not be the nearest: it is not used.
+        wanted: Names, `utils:clean` for the one of a library; or None for all.
 
     Raises:
-        ToolModuleError: A module that does not load, a wanted function that is broken, or one that does not exist.
+        ToolModuleError: A wanted function that is broken, doubled, or nowhere, or whose module does not load.
     """
-    found: dict[str, Declaration] = {}
-    broken: dict[str, str] = {}
-    modules = tuple(modules)
-    for module in modules:
-        if module.error is not None:
-            raise ToolModuleError(module.error)
-        for function in module.functions:
-            if function.name not in broken:
-                found.setdefault(function.name, _declaration(module, function))
-        for failed in module.broken:
-            if failed.name not in found:
-                broken.setdefault(failed.name, failed.reason)
-    names = [*found, *broken] if wanted is None else list(wanted)
-    for name in names:
-        if name in broken:
-            raise ToolModuleError(broken[name])
-        if name not in found:
-            if not modules:
-                raise ToolModuleError(f"there is no tool {name!r}: no tool module was found")
-            where = ", ".join(module.path for module in modules)
-            raise ToolModuleError(f"there is no tool {name!r} in {where}; there are: {', '.join(found) or 'none'}")
-    return tuple(found[name] for name in names)
+    found: dict[str, Declaration | str] = {}
+    paths: list[str] = []
+    failed: str | None = None
+    for level in levels:
+        here: dict[str, Declaration | str] = {}
+        errors: list[str] = []
+        for module in level:
+            paths.append(module.path)
+            errors += [] if module.error is None else [module.error]
+            for name, function in _offers(module):
+                here[name] = function if name not in here else _doubled(name, here[name], module)
+        for name, function in here.items():
+            found.setdefault(name, function if failed is None else failed)
+        failed = failed or next(iter(errors), None)
+    if wanted is None and failed is not None:
+        raise ToolModuleError(failed)
+    given: dict[str, Declaration] = {}
+    for name in (name for name in found if ":" not in name) if wanted is None else wanted:
+        function = found.get(name, failed or _missing(name, paths, found))
+        if isinstance(function, str):
+            raise ToolModuleError(function)
+        given[function.name] = function
+    return tuple(given.values())
 
 
-def _declaration(module: ToolModule, function: ToolFunction) -> Declaration:
+def check_loads(module: ToolModule) -> None:
+    """Check that a module that a worker cannot do without could be imported.
+
+    Raises:
+        ToolModuleError: It could not.
+    """
+    if module.error is not None:
+        raise ToolModuleError(module.error)
+
+
+def check_offers(module: ToolModule) -> None:
+    """Check that a module that somebody names as a tool module is one.
+
+    Raises:
+        ToolModuleError: It was imported, and offers no function.
+    """
+    if module.error is None and not module.functions and not module.broken:
+        how = "write register(agent), or mark functions with @tool, or list them in __all__"
+        raise ToolModuleError(f"{module.path}: tool module missing `register`: it offers no function; {how}")
+
+
+def _offers(module: ToolModule) -> Iterator[tuple[str, Declaration | str]]:
+    """What a module has under which names: functions, and reasons why one cannot be given."""
+    library = library_of(module.path)
+    for function in module.functions:
+        try:
+            schema.checked(function.input_schema)
+            schema.checked(function.output_schema or {})
+        except ValueError as error:
+            reason = f"{module.path}: `{function.name}` cannot be a tool: its schema: {error}"
+            yield from ((name, reason) for name in _names(function.name, library))
+            continue
+        yield from ((name, _declaration(module, function, library)) for name in _names(function.name, library))
+    for broken in module.broken:
+        yield from ((name, broken.reason) for name in _names(broken.name, library))
+
+
+def _doubled(name: str, other: Declaration | str, module: ToolModule) -> str:
+    if isinstance(other, str):
+        return other
+    return f"two functions are called {name!r}, in {other.options['module']} and {module.path}; rename one"
+
+
+def _missing(name: str, paths: Sequence[str], found: Iterable[str]) -> str:
+    if not paths:
+        return f"there is no tool {name!r}: no tool module was found"
+    return f"there is no tool {name!r} in {', '.join(paths)}; there are: {', '.join(found) or 'none'}"
+
+
+def _names(function: str, library: str | None) -> tuple[str, ...]:
+    """The names by which a worker can ask for a function."""
+    return (function,) if library is None else (function, f"{library}:{function}")
+
+
+def _declaration(module: ToolModule, function: ToolFunction, library: str | None) -> Declaration:
     return Declaration(
-        name=f"custom.{function.name}",
+        name=f"custom.{_names(function.name, library)[-1]}",  # what is said of the project's own is not said of it
         shown=function.name,
         description=function.description,
         input_schema=function.input_schema,
@@ -102,7 +160,7 @@ def bind(declaration: Declaration, host: ToolHost) -> Function:
         return Preview(f"run the project's Python function {name} ({module})", scope=name)
 
     async def now() -> Declaration:
-        (found,) = declare(await host.describe((module,)), (name,))
+        (found,) = declare([await host.describe((module,))], (name,))
         return found
 
     return Function(declaration, execute, preview, now=now)

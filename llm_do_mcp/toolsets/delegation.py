@@ -7,17 +7,19 @@ callee's policy and then the caller's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from llm_do_mcp.errors import InvalidInput, ProjectError, Refused
+from llm_do_mcp.errors import InvalidInput, NotExported, ProjectError, Refused
+from llm_do_mcp.project.references import covers
 from llm_do_mcp.runtime import gate
 from llm_do_mcp.runtime.definition import Attachment, Definition
 from llm_do_mcp.runtime.display import cut, escape
 from llm_do_mcp.runtime.function import JSON, Declaration, Function, Preview
 from llm_do_mcp.runtime.gate import Call
 from llm_do_mcp.runtime.schema import problem
+from llm_do_mcp.runtime.threads import in_thread
 from llm_do_mcp.sandbox.root import Root
 from llm_do_mcp.toolsets import filesystem
 
@@ -35,6 +37,7 @@ def declare(
     roots: Sequence[Root],
     attachments: AttachmentPolicy,
     lock: str | None = None,
+    library: str | None = None,
 ) -> tuple[Declaration, ...]:
     """The calls of other workers that a worker is given.
 
@@ -44,6 +47,7 @@ def declare(
         roots: The caller's, from which attachments are read.
         attachments: The caller's policy.
         lock: The only worker that may be called, whatever the model says.
+        library: The library that the caller comes from, where names start; None for the project.
     """
     if not allowed and lock is None:
         return ()
@@ -53,6 +57,7 @@ def declare(
         "lock": lock,
         "roots": [root.to_json() for root in roots],
         "policy": attachments.model_dump(mode="json"),
+        "library": library,
     }
     declarations = [
         Declaration(
@@ -85,7 +90,7 @@ def declare(
 
 def own_name(worker: Worker) -> str:
     """The name of the tool that a worker with an input schema is, beside `worker_call`."""
-    return worker.id.replace("/", "_").replace("-", "_")
+    return re.sub("[/:-]", "_", worker.id)
 
 
 def call_schema() -> dict[str, Any]:
@@ -119,10 +124,15 @@ def bind(declaration: Declaration, bench: Workbench) -> Function:
 
         async def define() -> Definition:
             # Only here is the project looked at: a run that is resumed has the definition it began with.
-            worker = bench.project.worker(name)
+            try:
+                worker = bench.worker(name, options.get("library"))
+            except NotExported as error:
+                raise Refused(error.message) from None
             if options["lock"] is None and not permitted(worker.id, options["allowed"]):
                 allowed = ", ".join(options["allowed"])
                 raise Refused(f"worker {escape(name)[:80]!r} may not be called from here; allowed: {allowed}")
+            # What may run below is what it is now, whatever is edited meanwhile; a class as a schema takes its time.
+            await in_thread(bench.project.closure, worker)
             given = value.get("input_data", "")
             if worker.input_schema is not None and (wrong := problem(worker.input_schema, given)) is not None:
                 raise InvalidInput(f"worker {worker.id}: {wrong}")
@@ -143,7 +153,8 @@ def bind(declaration: Declaration, bench: Workbench) -> Function:
     def subject(value: JSON) -> str:
         name: str = options["lock"] or value.get("worker", "")
         try:
-            return bench.project.worker(name).id  # policy knows ids, and a reference has several spellings
+            # policy knows ids, and a reference has several spellings
+            return bench.worker(name, options.get("library")).id
         except ProjectError:
             return name
 
@@ -152,7 +163,7 @@ def bind(declaration: Declaration, bench: Workbench) -> Function:
 
 def permitted(worker: str, allowed: Sequence[str]) -> bool:
     """Whether a worker's id is among the allowed ids and globs."""
-    return any(fnmatchcase(worker, pattern) for pattern in allowed)
+    return any(covers(pattern, worker) for pattern in allowed)
 
 
 async def attach(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from llm_do_mcp.project import commandline
 from llm_do_mcp.runtime.function import Declaration
 from llm_do_mcp.runtime.policy import ANY, PATHS, STRENGTH, SUBJECT, Caller, Decision, Rule, default
 from llm_do_mcp.sandbox.names import BadName
@@ -133,4 +134,7 @@ def _touches(rule: Rule, declaration: Declaration, place: str) -> bool:
         return may_touch(rule, place) and not (declaration.name != "files.list" and _is_folder_only(rule))
     if declaration.name == "worker.call":
         return _covers(rule, declaration, place) or set(place) & set("*?[") != set()
+    if declaration.name == "shell" and rule.subject not in (None, ANY):
+        assert rule.subject is not None
+        return not any(commandline.covers(earlier, rule.subject) for earlier in rule.unless)
     return rule.subject in (None, ANY) or declaration.name in SUBJECT

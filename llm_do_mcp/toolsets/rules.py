@@ -9,7 +9,8 @@
 | `sandbox.network_enabled: false` | denies functions of network risk |
 | `toolsets.shell` | its rules, each for the commands that none before it speaks of, and its default for the rest |
 
-Functions may be named as policy does (`files.write`) or as a worker's model sees them (`write_file`).
+Functions may be named as policy does (`files.write`) or as a worker's model sees them (`write_file`). A library's
+worker can say what asks and what is refused; what runs without asking is for the project to say.
 """
 
 from __future__ import annotations
@@ -33,12 +34,14 @@ CANONICAL = {
     "read_file": "files.read",
     "write_file": "files.write",
     "worker_call": "worker.call",
+    "llm_worker_call": "worker.call",
+    "worker_create": "worker.create",
 }
 """Names that a worker's model sees, by what policy calls them."""
 
 OF_TOOLSET = {
     "filesystem": ("files.list", "files.read", "files.write"),
-    "delegation": ("worker.call",),
+    "delegation": ("worker.call", "worker.create"),
     "shell": ("shell",),
     "te": ("te",),
 }
@@ -57,30 +60,40 @@ def of_worker(project: Project, worker: Worker, own_names: Mapping[str, str]) ->
     """
     shared = len(project.manifest.approvals)
     whose = f"worker {worker.id}"
-    found = [*_approvals(worker.approvals[:shared], "the manifest")]
-    found += _approvals(worker.approvals[shared:], whose)
+    manifest = _approvals(worker.approvals[:shared], "the manifest")
+    own = _of_files(worker, worker.approvals[shared:], whose, own_names, libraries=bool(project.libraries))
+    if worker.library is not None:  # it can make the policy stricter; what it would allow is the project's to say
+        own = [rule for rule in own if rule.decision != "allow"]
+    return (*manifest, *own, *of_roots(worker.roots))
+
+
+def _of_files(
+    worker: Worker, approvals: Iterable[ApprovalRule], whose: str, own_names: Mapping[str, str], *, libraries: bool
+) -> list[Rule]:
+    """What a worker's own file says, and what of it the manifest's toolsets and sandbox say in its place."""
+    found = [*_approvals(approvals, whose)]
     for name, setting in worker.tool_rules.items():
         source = f"tool_rules.{name} of {whose}"
         if not setting.allowed:
-            found += _named(name, own_names, "deny", source)
+            found += _named(name, own_names, "deny", source, libraries)
         elif setting.approval_required is not None:
-            found += _named(name, own_names, "ask" if setting.approval_required else "allow", source)
+            found += _named(name, own_names, "ask" if setting.approval_required else "allow", source, libraries)
     for toolset, functions in OF_TOOLSET.items():
         settings = getattr(worker.toolsets, toolset)
         for name, approval in ({} if settings is None else settings.approval_config).items():
             source = f"toolsets.{toolset}._approval_config.{name} of {whose}"
-            named = [rule for rule in _named(name, own_names, _pre(approval), source) if rule.function in functions]
+            rules = _named(name, own_names, _pre(approval), source, libraries)
+            named = [rule for rule in rules if rule.function in functions]
             found += named or [Rule(f"{toolset}/{name}", _pre(approval), source=source)]
     for name, approval in (worker.toolsets.custom or {}).items():
         if approval.model_fields_set:
-            found.append(
-                Rule(f"custom.{name}", _pre(approval), source=f"toolsets.custom.{name}.pre_approved of {whose}")
-            )
+            source = f"toolsets.custom.{name}.pre_approved of {whose}"
+            found.append(_python(name, _pre(approval), source, libraries))
     if not worker.network_enabled:
         found.append(Rule("*", "deny", source=f"sandbox.network_enabled: false of {whose}", risk="network"))
     if worker.toolsets.shell is not None:
         found += shell.rules(worker.toolsets.shell, whose)
-    return (*found, *of_roots(worker.roots))
+    return found
 
 
 def of_client(project: Project, roots: Sequence[Root]) -> tuple[Rule, ...]:
@@ -136,13 +149,19 @@ def _approvals(given: Iterable[ApprovalRule], whose: str) -> Iterator[Rule]:
         yield Rule(function, rule.decision, rule.subject, rule.caller, source)
 
 
-def _named(name: str, own_names: Mapping[str, str], decision: Decision, source: str) -> list[Rule]:
+def _named(name: str, own_names: Mapping[str, str], decision: Decision, source: str, libraries: bool) -> list[Rule]:
     """A rule for a function under any of its names."""
     if name in CANONICAL or name in _BUILT_IN or set(name) & set(".*?["):
         return [Rule(CANONICAL.get(name, name), decision, source=source)]
     if name in own_names:
         return [Rule("worker.call", decision, own_names[name], source=source)]
-    return [Rule(f"custom.{name}", decision, source=source)]
+    return [_python(name, decision, source, libraries)]
+
+
+def _python(name: str, decision: Decision, source: str, libraries: bool) -> Rule:
+    """A rule for a function of the project's Python. One of a library is allowed by its whole name only."""
+    of_any = libraries and decision != "allow" and ":" not in name
+    return Rule(f"custom*[.:]{name}" if of_any else f"custom.{name}", decision, source=source)
 
 
 def _pre(approval: PreApproval) -> Decision:

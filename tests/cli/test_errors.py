@@ -26,9 +26,10 @@ COMMANDS = {
     "trace": ["trace", "x", "--project", "PROJECT"],
     "approve": ["approve", "--project", "PROJECT"],
     "lock": ["approvals", "lock", "x", "--project", "PROJECT"],
+    "lock libraries": ["lib", "lock", "PROJECT"],
     "serve": ["PROJECT"],
 }
-HAVE_STATE = [name for name in COMMANDS if name not in ("list", "policy", "demo")]
+HAVE_STATE = [name for name in COMMANDS if name not in ("list", "policy", "demo", "lock libraries")]
 
 
 def _run(name: str, project: Path, *more: str) -> subprocess.CompletedProcess[str]:

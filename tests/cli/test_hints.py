@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from llm_do_mcp.project.hosting import PythonOptions
 from llm_do_mcp.project.load import load_project
 from llm_do_mcp.runtime.hint import of_project
 from tests.cli.commands import LLM_DO, environment, llm_do
@@ -61,6 +62,7 @@ WAYS: dict[str, tuple[str, list[str]]] = {
     "a worker's file": (".", ["main.worker"]),
     "a worker's file without its project": ("..", ["ROOT/workers/alone.worker", "--no-project"]),
     "another state folder": ("..", ["ROOT", "--state-dir", "some state"]),
+    "libraries, and modules by name": ("..", ["ROOT", "--lib", "more libs", "--allow-module-imports"]),
 }
 
 
@@ -68,6 +70,7 @@ WAYS: dict[str, tuple[str, list[str]]] = {
 def test_a_run_that_was_left_goes_on_with_the_line_that_is_shown(
     project: Path, tmp_path: Path, where: str, given: list[str]
 ) -> None:
+    (tmp_path / "more libs").mkdir()
     words = [word.replace("ROOT", project.name) for word in given] or ["."]
     left = llm_do(words[0], "go", *words[1:], cwd=project / where)
     assert left.returncode == 4, left.stderr
@@ -127,7 +130,13 @@ def test_a_lock_that_is_missing_is_written_with_the_line_that_is_shown(project: 
     assert llm_do(project, "go", "--approvals", "locked").returncode == 0
 
 
-def test_a_line_holds_all_that_names_the_project(project: Path) -> None:
+def test_a_line_holds_all_that_names_the_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project.parent)
+    Path("some libs").mkdir()
     file = project / "workers" / "alone.worker"
-    hint = of_project(load_project(file, no_project=True), "~/state")
-    assert hint("runs").endswith(f" --no-project --state-dir {Path.home() / 'state'}")
+    python = PythonOptions(imported=False, module_imports=True)
+    hint = of_project(load_project(file, no_project=True, libs=["some libs"], python=python), "~/state")
+    assert hint("runs").endswith(
+        f" --no-project --lib '{project.parent / 'some libs'}' --no-import-tools --allow-module-imports"
+        f" --state-dir {Path.home() / 'state'}"
+    )

@@ -162,7 +162,9 @@ def test_without_an_entry_worker_one_must_be_named(project: Path) -> None:
 
 
 @pytest.mark.proves("CLI-HELP")
-@pytest.mark.parametrize("command", [[], ["--help"], ["runs", "--help"], ["list", "--help"], ["demo", "--help"]])
+@pytest.mark.parametrize(
+    "command", [[], ["--help"], *([name, "--help"] for name in ("runs", "list", "demo", "check", "init"))]
+)
 def test_help_says_what_the_command_does(command: list[str]) -> None:
     ran = llm_do(*command)
     assert (ran.returncode, ran.stderr) == (0, "")

@@ -83,7 +83,7 @@ def test_list_shows_workers_tools_and_what_is_broken(project: Path) -> None:
     listed = llm_do("list", project, "--json")
     found = json.loads(listed.stdout)
     assert listed.returncode == 2
-    assert {"id": "plain", "description": "says hello"} in found["workers"]
+    assert ("plain", "says hello") in [(one["id"], one["description"]) for one in found["workers"]]
     assert [tool["name"] for tool in found["tools"]] == [
         "small",
         "files_out_list",

@@ -136,7 +136,7 @@ async def test_python_answers_from_the_request(project: Path, toolhost: ToolHost
         ("call_4_0", "list_files", {"turn": 4}),
         ("call_4_1", "te", {"turn": 4}),
     ]
-    fields = "max_tokens messages model output_schema system tools turn worker"
+    fields = "max_tokens messages model output_schema server_side_tools system tools turn worker"
     assert (await answer(model, "keys")).content[0]["text"] == fields
 
 

@@ -104,3 +104,73 @@ async def test_where_a_name_is_computed_all_that_it_could_be_count(
     field = "plain" if how == "include" else "styles/plain"
     hashes = {await identity(renderer, tmp_path, made, field=field) for made in (files, changed)}
     assert len(hashes) == (2 if how else 1)
+
+
+LIBRARY = {
+    "project.yaml": "model: m:x\ndependencies: [utils]\nsandbox: {paths: {in: ro:./in, out: rw:./out}}\n"
+    "grants: {utils: [in]}\n",
+    "main.worker": worker(),
+    "libs/utils/lib.yaml": "name: utils\n",
+    "libs/utils/workers/one.worker": worker("", '{% include "rules.md" %}{% include "pkg:untrusted.jinja" %}'),
+    "libs/utils/templates/rules.md": '{% include "deeper.md" %}',
+    "libs/utils/templates/deeper.md": "deep",
+    "libs/utils/templates/unrelated.md": "unrelated",
+    "templates/deeper.md": "the project's own, which a library does not reach",
+}
+GRANTING = LIBRARY["project.yaml"]
+LIBRARY_CHANGED = {
+    "its instructions": {"libs/utils/workers/one.worker": worker("", "Other.")},
+    "what it includes": {"libs/utils/templates/rules.md": "other"},
+    "what that includes": {"libs/utils/templates/deeper.md": "deeper"},
+    "what is granted": {"project.yaml": GRANTING.replace("[in]", "[in, out]")},
+    "the folder that is granted": {"project.yaml": GRANTING.replace("./in", "./elsewhere")},
+    "how it is granted": {"project.yaml": GRANTING.replace("ro:./in", "{root: ./in, suffixes: [.md]}")},
+    "the network": {"project.yaml": GRANTING.replace("sandbox: {", "sandbox: {network_enabled: false, ")},
+    "the project's approvals": {"project.yaml": f"{GRANTING}approvals: [{{function: files.read, decision: ask}}]\n"},
+}
+LIBRARY_UNCHANGED = {
+    "a template of others": {"libs/utils/templates/unrelated.md": "changed"},
+    "a folder that is not granted": {"project.yaml": GRANTING.replace("./out", "./elsewhere")},
+}
+
+
+async def library_identity(renderer: Renderer, folder: Path, files: dict[str, str]) -> str:
+    """The hash of the library's worker `one`, in a project of these files."""
+    write(folder, files)
+    project = load_project(folder, libs=[str(folder / "libs")])
+    one = project.worker("utils:one")
+    return code_hash(one, (await renderer.render(project, one, "x")).included)
+
+
+@pytest.mark.proves("WORKER-IDENTITY")
+@pytest.mark.parametrize(
+    ("files", "same"),
+    [
+        *((files, False) for files in LIBRARY_CHANGED.values()),
+        *((files, True) for files in LIBRARY_UNCHANGED.values()),
+    ],
+    ids=[*LIBRARY_CHANGED, *LIBRARY_UNCHANGED],
+)
+async def test_that_of_a_librarys_worker_changes_with_what_it_is_and_what_it_is_granted(
+    renderer: Renderer, tmp_path: Path, files: dict[str, str], same: bool
+) -> None:
+    before = await library_identity(renderer, tmp_path / "here", LIBRARY)
+    after = await library_identity(renderer, tmp_path / "there", {**LIBRARY, **files})
+    assert (before == after) is same
+
+
+@pytest.mark.proves("WORKER-IDENTITY")
+async def test_what_is_included_from_libraries_counts_also_where_its_name_is_computed(
+    renderer: Renderer, tmp_path: Path
+) -> None:
+    files = {**LIBRARY, "main.worker": worker("", "{{ file(input) }}")}
+    hashes = []
+    for changed in (files, {**files, "libs/utils/templates/deeper.md": "shadowed by the project's"}):
+        write(tmp_path, changed)
+        project = load_project(tmp_path, libs=[str(tmp_path / "libs")])
+        rendered = await renderer.render(project, project.worker("main"), "unrelated.md")
+        assert {"templates/deeper.md", "utils:templates/deeper.md", "pkg:templates/untrusted.jinja"} < {
+            *rendered.included
+        }
+        hashes.append(code_hash(project.worker("main"), rendered.included))
+    assert hashes[0] != hashes[1], "`utils:deeper.md` is a name that the input could be"

@@ -205,7 +205,9 @@ def test_tool_modules_are_found_nearest_first(make: Make) -> None:
         ("../x.py", "has '..'"),
         ("/x.py", "is not relative to the project"),
         ("toolsets/none.py", "there is no tool module 'toolsets/none.py'"),
-        ("os:system", "module imports such as 'os:system' are not supported"),
+        ("os:system", "module imports such as 'os:system' are not allowed; allow them with `tools: {allow_module_imp"),
+        ("tools.py:add", "'tools.py:add' is no tool module; write toolsets/formatting.py, or my_project"),
+        (":register", "':register' is no tool module"),
     ],
 )
 def test_tools_are_loaded_only_from_where_no_worker_can_write(make: Make, reference: str, says: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from llm_do_mcp.errors import ProjectError
@@ -29,7 +31,7 @@ def test_both_names_at_once_are_an_error(make: Make) -> None:
 
 
 @pytest.mark.proves("PROJECT-MANIFEST")
-def test_every_key_of_the_manifest_is_known(make: Make) -> None:
+def test_every_key_of_the_manifest_is_known(make: Make, tmp_path: Path) -> None:
     manifest = """
         name: everything
         version: 1
@@ -39,6 +41,7 @@ def test_every_key_of_the_manifest_is_known(make: Make) -> None:
         model_capabilities: {"llama*": {documents: true}}
         entry: main
         exports: [main]
+        dependencies: [utils]
         grants: {utils: [input]}
         sandbox: {paths: {input: ro:./input}, network_enabled: false}
         toolsets: {filesystem: {}}
@@ -53,7 +56,8 @@ def test_every_key_of_the_manifest_is_known(make: Make) -> None:
         redact: ["sk-[a-z]+"]
         prices: {"claude-*": {input: 1, output: 5.0}}
     """
-    project = make({"main.worker": worker(), "project.yaml": manifest, "more.py": ""})
+    files = {"main.worker": worker(), "project.yaml": manifest, "more.py": "", "shelf/utils/lib.yaml": ""}
+    project = make(files, libs=[tmp_path / "shelf"])
     main = project.worker("main")
     assert main.attachment_policy.allowed_suffixes == (".pdf",)
     assert main.limits.max_depth == 4 and not main.network_enabled
@@ -82,9 +86,10 @@ def test_every_key_of_the_manifest_is_known(make: Make) -> None:
         ("sandbox: {paths: {a: ../x}}", "is not of the form mode:folder"),
         ("sandbox: {paths: {a: ro:../x}}", "project.yaml:1:22: sandbox.paths.a: '../x' has '..'"),
         ("sandbox: {paths: {a: ro:main.worker}}", "sandbox.paths.a: 'main.worker' is not a folder"),
-        ("dependencies: [utils]", "project.yaml:1:15: libraries are not supported yet"),
+        ("dependencies: [no-such]", "project.yaml:1:15: no library 'no-such' (looked in "),
         ("tools: {modules: [none.py]}", "project.yaml:1:19: there is no tool module 'none.py'"),
-        ("tools: {modules: ['os:system']}", "module imports such as 'os:system' are not supported"),
+        ("tools: {modules: ['os:system']}", "module imports such as 'os:system' are not allowed"),
+        ("tools: {modules: [../x.py]}", "project.yaml:1:19: '../x.py' has '..'"),
     ],
 )
 def test_an_error_in_the_manifest_stops_the_loading(make: Make, manifest: str, says: str) -> None:
@@ -151,3 +156,20 @@ def test_a_model_that_is_not_compatible_is_refused(make: Make) -> None:
     with pytest.raises(ProjectError, match=r"main.worker:2:20: model 'scripted:x' is not among the compatible_models"):
         project.worker("main")
     assert make({}, default_model="anthropic:x").worker("main").accepts_model("anthropic:y")
+
+
+@pytest.mark.proves("PROJECT-MERGE")
+def test_a_worker_may_change_a_part_of_a_folder_of_the_manifests(make: Make) -> None:
+    manifest = "sandbox: {paths: {Out Put: {root: ./out, mode: rw, max_file_bytes: 10}, in: 'ro:./in'}}"
+    keys = "sandbox: {paths: {out put: {mode: ro, suffixes: [.md]}, own: 'rw:./own'}}"
+    roots = make({"project.yaml": manifest, "main.worker": worker(keys)}).worker("main").roots
+    assert [(root.alias, root.path.rpartition("/")[2], root.mode, root.suffixes) for root in roots] == [
+        ("in", "in", "ro", None),
+        ("out_put", "out", "ro", (".md",)),
+        ("own", "own", "rw", None),
+    ]
+    assert roots[1].max_file_bytes == 10
+    with pytest.raises(ProjectError, match=r"main\.worker:2:\d+: key 'root' is missing"):
+        make({"main.worker": worker("sandbox: {paths: {new: {mode: ro}}}")}).worker("main")
+    with pytest.raises(ProjectError, match=r"project\.yaml:1:\d+: key 'root' is missing"):
+        make({"project.yaml": "sandbox: {paths: {new: {mode: ro}}}"})

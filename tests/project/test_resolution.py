@@ -202,6 +202,24 @@ def test_imports_may_be_cyclic_and_are_no_permission(make: Make) -> None:
     assert first.allow_workers is None and not first.may_call("b")
 
 
+@pytest.mark.proves("A053", "PROJECT-CLOSURE")
+def test_a_worker_is_loaded_with_what_it_imports_and_calls_and_nothing_else_is_read(make: Make, tmp_path: Path) -> None:
+    others = {f"workers/other{number}.worker": "broken" for number in range(50)}
+    files = {
+        "main.worker": worker("imports: {workers: [./workers/a.worker]}"),
+        "workers/a.worker": worker("allow_workers: [deep/b, 'o*']"),
+        "workers/deep/b/worker.worker": worker("imports: {workers: [main, c, broken]}"),
+        "workers/c.yaml": "description: has a prompt",
+        "prompts/c.md": "Prompt.",
+        "workers/broken.worker": "broken",
+    }
+    write(tmp_path, {**others, **files})
+    project = load_project(tmp_path / "main.worker")
+    closure = project.closure(project.worker("main"))
+    assert {each.id for each in closure} == {"main", "a", "deep/b", "c"}
+    assert {*project.levels[0].files.seen.contents} == files.keys(), "files read, folders listed"
+
+
 @pytest.mark.proves("A053")
 def test_an_import_that_does_not_exist_is_told_with_its_place(make: Make) -> None:
     project = make({"main.worker": worker("imports:\n  workers:\n    - nobody")})

@@ -82,7 +82,11 @@ def test_a_schema_is_looked_for_in_the_workers_folder_and_then_in_the_root(make:
         ({"properties": {"a": {}}}, {"type": "object", "properties": {"a": {}}}),
         (
             {"$ref": "#/$defs/x", "$defs": {"x": {"type": "object", "title": "X"}}},
-            {"type": "object", "title": "X", "$defs": {"x": {"type": "object", "title": "X"}}},
+            {"type": "object", "title": "X", "$defs": {"x": {"type": "object", "title": "X"}}, "properties": {}},
+        ),
+        (
+            {"type": "object", "properties": {"a": {"type": "array"}}},
+            {"type": "object", "properties": {"a": {"type": "array", "items": {}}}},
         ),
     ],
 )
@@ -108,8 +112,22 @@ def test_a_published_schema_has_an_object_at_its_root(make: Make, given: Any, pu
         ({"type": "object", "properties": ["a"]}, "properties: must be a mapping of names to schemas"),
         ({"type": "object", "properties": {"a": "string"}}, "a schema is a mapping of keywords (at properties/a)"),
         ({"type": "object", "properties": {"a": {"minimum": 1, "exclusiveMinimum": True}}}, "must be a number (draft"),
-        ({"type": "object", "properties": {"a": {"pattern": "("}}}, "pattern: not a regular expression"),
+        (
+            {"type": "object", "properties": {"a": {"pattern": "("}}},
+            "pattern: '(' is no regular expression that can be used",
+        ),
         ({"type": "object", "properties": {"a": {"enum": []}}}, "enum: must be a list of the allowed values"),
+        ({"allOf": [{"$ref": "#"}], "type": "object"}, "$ref '#' leads back to itself without a property or item"),
+        (
+            {
+                "type": "object",
+                "properties": {"a": {"$ref": "#/$defs/a"}},
+                "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/b"}]}, "b": {"not": {"$ref": "#/$defs/a"}}},
+            },
+            "leads back to itself without a property or item between",
+        ),
+        ({"type": "object", "properties": {"a": {"$dynamicRef": "#a"}}}, "$dynamicRef: is not supported; write $ref"),
+        ({"type": "object", "title": "x" * 200_000}, "the schema has 200,0"),
         ('{"type": "object",}', "schemas/report.json:1:"),
         ('{"type": "object", "type": "object"}', "schemas/report.json: key 'type' is given twice"),
         ('{"type": "object", "default": NaN}', "schemas/report.json: NaN is not JSON"),
@@ -122,6 +140,55 @@ def test_a_schema_that_cannot_be_published_says_why(make: Make, given: Any, says
     assert says in str(caught.value) and "\n" not in str(caught.value)
 
 
+@pytest.mark.proves("A068")
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"pattern": "(?=a)b"}, "'(?=a)b' is no regular expression that can be used: look-around"),
+        ({"pattern": r"(a)\1"}, "backreferences are not supported"),
+        ({"pattern": "(a{1000}){1000}"}, "Compiled regex exceeds size limit"),
+        ({"pattern": "a" * 5_001}, "longer than 5,000 characters"),
+        ({"patternProperties": {"(?!x)": {}}}, "look-around"),
+        ({"multipleOf": 0}, "multipleOf: must be more than 0"),
+        ({"enum": list(range(100_000))}, "enum: has 100,000 values; at most 1,000 are published"),
+        ({"minimum": 3, "maximum": 2.5}, "minimum: 3 is more than maximum, 2.5; nothing fits both"),
+        ({"minLength": 3, "maxLength": 2}, "minLength: 3 is more than maxLength"),
+        ({"type": "integer", "default": "3"}, "default: '3' is not of type integer"),
+        ({"type": ["integer", "null"], "default": 1.5}, "default: '1.5' is not of type integer or null"),
+        ({"type": "boolean", "default": 1}, "default: '1' is not of type boolean"),
+        ({"enum": ["a"], "default": "b"}, "default: 'b' is not among the values of enum"),
+        ({"minimum": 3, "default": 2}, "default: '2' is not between minimum and maximum"),
+        ({"maxLength": 3, "default": "four"}, "default: 'four' is not between minLength and maxLength"),
+        ({"minItems": 1, "default": []}, "default: '[]' is not between minItems and maxItems"),
+        ({"pattern": "^a", "default": "b"}, "default: 'b' does not match the pattern"),
+    ],
+)
+def test_what_no_value_fits_or_a_value_could_hang_is_no_schema(make: Make, given: Any, says: str) -> None:
+    with pytest.raises(ProjectError) as caught:
+        schema_of(make, {"schemas/report.json": {"type": "object", "properties": {"a": given}}})
+    assert says in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.proves("A068")
+def test_what_is_only_unusual_is_published(make: Make) -> None:
+    properties = {
+        "price": {"type": "number", "multipleOf": 0.1, "minimum": 1, "maximum": 1, "default": 1.0},
+        "name": {"type": ["string", "null"], "pattern": "(a+)+$", "default": None},
+        "kind": {"enum": ["a", 1, None], "default": 1},
+        "whole": {"type": "integer", "default": 3.0},
+        "list": {"type": "array", "items": {"type": "string"}, "default": []},
+    }
+    schema = schema_of(make, {"schemas/report.json": {"type": "object", "properties": properties}})
+    assert schema["properties"] == properties
+
+
+@pytest.mark.proves("A067")
+def test_unevaluated_and_pattern_properties_exclude_each_other(make: Make) -> None:
+    inner = {"allOf": [{"patternProperties": {"^a": {}}}], "unevaluatedProperties": False}
+    with pytest.raises(ProjectError, match="patternProperties and unevaluatedProperties together; write additional"):
+        schema_of(make, {"schemas/report.json": {"type": "object", "properties": {"a": inner}}})
+
+
 @pytest.mark.proves("PROJECT-SCHEMA-FILES")
 @pytest.mark.parametrize(
     ("reference", "says"),
@@ -130,7 +197,6 @@ def test_a_schema_that_cannot_be_published_says_why(make: Make, given: Any, says
         ("../x.json", "has '..'"),
         ("/etc/x.json", "is not relative to the project"),
         ("data/x.json", "data/x.json: schemas are not loaded from here, where a worker may write"),
-        ("schemas.py:Report", "'schemas.py:Report': classes as schemas are not supported yet"),
     ],
 )
 def test_a_reference_to_a_schema_that_cannot_be_used_is_refused(make: Make, reference: str, says: str) -> None:

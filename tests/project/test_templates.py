@@ -15,7 +15,7 @@ import pytest
 
 from llm_do_mcp.errors import InvalidInput, TemplateFailed
 from llm_do_mcp.project.load import load_project
-from llm_do_mcp.project.render import Renderer
+from llm_do_mcp.project.render import LOOKED_AT_ONCE, Renderer
 from tests.project.conftest import Make, worker, write
 
 pytestmark = pytest.mark.anyio
@@ -143,8 +143,8 @@ async def test_a_template_without_end_is_one_error(make: Make, renderer: Rendere
         ("{{ file('/etc/passwd') }}", "is not inside the template folders"),
         ("{{ file('~/x') }}", "is not inside the template folders"),
         ("{{ file('a\\\\b') }}", "is not inside the template folders"),
-        ("{% include 'lib:../x' %}", "names a library"),
-        ("{% include 'legal:x.jinja' %}", "names a library"),
+        ("{% include 'lib:../x' %}", "names a library that is not among the dependencies"),
+        ("{% include 'legal:x.jinja' %}", "names a library that is not among the dependencies"),
         ("{% include 'a.jinja\\0' %}", "is not the name of a file"),
         ("{{ file('.env') }}", "is hidden"),
         ("{{ file('sub/.env') }}", "is hidden"),
@@ -454,3 +454,24 @@ async def test_a_project_that_vanished_is_one_error(make: Make, renderer: Render
     (tmp_path / "p").rename(tmp_path / "q")
     with pytest.raises(TemplateFailed, match="there is no 'x' in templates/"):
         await renderer.render(project, main, "")
+
+
+@pytest.mark.proves("TEMPLATE-ONE-LOOK")
+def test_many_workers_are_looked_at_together_and_one_that_ends_the_look_hides_no_other(tmp_path: Path) -> None:
+    names = [f"w{number}" for number in range(LOOKED_AT_ONCE + 2)]
+    files = {f"workers/{name}.worker": worker("", "{{ input }}") for name in names}
+    files["workers/w1.worker"] = worker("", "{{ input | shout }}")
+    files["workers/w2.worker"] = worker("", "{% include 'none.jinja' %}")
+    files[f"workers/{names[-1]}.worker"] = worker("", "{% if %}")
+    files["workers/w3.worker"] = worker("", RUNAWAY["power"])  # Jinja computes constants where it compiles
+    write(tmp_path, files)
+    project = load_project(tmp_path)
+    renderer = Renderer(seconds=1)
+    try:
+        found = renderer.problems(project, [project.worker(name) for name in names])
+    finally:
+        renderer.close()
+    told = {str(error.path): error.message for error in found}
+    assert set(told) == {f"workers/{name}.worker" for name in ("w1", "w2", "w3", names[-1])}
+    assert "took longer than 1 s" in told["workers/w3.worker"]
+    assert "shout" in told["workers/w1.worker"] and "none.jinja" in told["workers/w2.worker"]

@@ -1,7 +1,8 @@
-"""The one line that says what does not fit a schema."""
+"""Values against schemas: what fits, the one line that says what does not, and that no value takes long."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from llm_do_mcp.runtime.schema import problem
 
 TEXT = {"type": "string"}
+PATTERN = {"type": "string", "pattern": "^(a+)+$"}
 PERSON = {
     "type": "object",
     "properties": {"name": TEXT, "nickname": TEXT, "years": {"type": "integer", "minimum": 0}},
@@ -83,3 +85,77 @@ def test_of_a_long_value_nothing_is_shown() -> None:
 @pytest.mark.proves("SCHEMA-SAYS")
 def test_what_fits_is_no_problem() -> None:
     assert problem(PERSON, OLD) is None
+
+
+def of(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+@pytest.mark.proves("A068")
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        (of(a=PATTERN), {"a": "a" * 28 + "!"}),
+        (of(a={"pattern": "a+$"}), {"a": "a" * 50_000 + "!"}),
+        ({"patternProperties": {"^(a+)+$": {"type": "integer"}}}, {"a" * 28 + "!": "x"}),
+        ({"patternProperties": {"^(a|aa)+$": {}}, "additionalProperties": False}, {"a" * 34 + "!": "x"}),
+        ({"propertyNames": {"pattern": "^(a|a)*$"}}, {"a" * 28 + "!": "x"}),
+    ],
+)
+def test_a_value_that_makes_a_pattern_explode_elsewhere_is_checked_at_once(schema: Any, value: Any) -> None:
+    problem(schema, {})  # imports what checks
+    before = time.process_time()
+    problem(schema, value)
+    assert time.process_time() - before < 0.2, "Python's own engine takes seconds"
+
+
+@pytest.mark.proves("A068")
+def test_patterns_mean_what_they_say() -> None:
+    assert problem(of(a=PATTERN), {"a": "aaa"}) is None
+    assert problem(of(a=PATTERN), {"a": "aab"}) == 'a: must be a string that matches ^(a+)+$, not "aab"'
+    assert problem({"pattern": "b"}, "abc") is None, "a match anywhere counts"
+    assert problem({"pattern": "b"}, 3) is None, "what is no text has no pattern"
+    named = {"patternProperties": {"^x_": {"type": "integer"}}, "properties": {"a": {}}, "additionalProperties": False}
+    assert problem(named, {"x_1": 1, "a": "text"}) is None
+    assert problem(named, {"x_1": "1"}) == 'x_1: must be an integer, not "1"'
+    assert problem(named, {"y": 1}) == "unknown field 'y'; known: a"
+    assert problem({"additionalProperties": {"type": "integer"}}, {"y": "1"}) == 'y: must be an integer, not "1"'
+
+
+@pytest.mark.proves("A068")
+def test_a_pattern_that_cannot_be_used_lets_nothing_pass() -> None:
+    assert problem({"pattern": "(?=a)"}, "a") == 'must be a string that matches (?=a), not "a"'
+
+
+@pytest.mark.proves("A068")
+@pytest.mark.parametrize(
+    ("step", "value", "fits"),
+    [
+        (0.1, 0.3, True),
+        (0.1, 0.35, False),
+        (0.01, 19.99, True),
+        (0.1, 1e308, True),
+        (0.1, float("inf"), False),
+        (0.1, float("nan"), False),
+        (0.1, 10**400, True),
+        (7, 10**400, False),
+        (2, 4.0, True),
+        (0.1, "0.35", True),
+        (2, True, True),
+    ],
+)
+def test_multiples_are_counted_in_decimals(step: float, value: Any, fits: bool) -> None:
+    assert (problem({"multipleOf": step}, value) is None) is fits
+
+
+@pytest.mark.proves("A067")
+def test_a_schema_that_refers_elsewhere_is_never_fetched_and_a_deep_value_is_refused() -> None:
+    assert problem({"$ref": "http://127.0.0.1:9/x"}, 1) == (
+        "the schema refers to http://127.0.0.1:9/x, which is not in it"
+    )
+    value: Any = {}
+    for _ in range(900):
+        value = {"a": value}
+    tree = {"properties": {"a": {"$ref": "#"}}}
+    assert problem(tree, value) == "the value is nested too deeply to be checked"
+    assert problem(tree, {"a": {"a": {}}}) is None

@@ -68,7 +68,8 @@ async def test_every_call_of_a_turn_gets_one_result_in_order_whatever_became_of_
     read, unknown, invalid, missing, refused, listed = [result["content"] for result in results]
     assert read == "three\n"
     assert (
-        unknown == "there is no function 'no_such_tool' here; there are: list_files, read_file, write_file, worker_call"
+        unknown == "there is no function 'no_such_tool' here; there are: "
+        "list_files, read_file, write_file, worker_call, worker_create"
     )
     assert invalid.startswith("read_file: unknown field 'file'; known: ")
     assert missing.startswith("in/missing.md: ")

@@ -8,7 +8,7 @@ as: let the model call this; what was it told?
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -63,10 +63,16 @@ class Workshop:
     Args:
         root: Where it lies.
         files: Beside `main.worker` (which may call every worker, read `in/` and write `out/`) and the script.
+        libs: Folders of libraries.
     """
 
     def __init__(
-        self, root: Path, files: Mapping[str, str] | None = None, *, model: str = "scripted:script.py"
+        self,
+        root: Path,
+        files: Mapping[str, str] | None = None,
+        *,
+        model: str = "scripted:script.py",
+        libs: Sequence[str] = (),
     ) -> None:
         given = {
             "main.worker": worker(MAIN, "The main worker."),
@@ -77,7 +83,7 @@ class Workshop:
         }
         write(root, given)
         self.root = root
-        self.bench = Workbench(load_project(root))
+        self.bench = Workbench(load_project(root, libs=libs))
         self.engine = Engine(root / ".llm-do", self.bench.body)
 
     async def __aenter__(self) -> Workshop:

@@ -1,0 +1,118 @@
+"""What is merely odd in a project, and what should be known about it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from llm_do_mcp.check.finding import Finding
+from llm_do_mcp.check.places import Places
+from llm_do_mcp.errors import LlmDoError, ModelError, ProjectError
+from llm_do_mcp.project import contents, libslock
+from llm_do_mcp.project.files import ProjectFiles
+
+if TYPE_CHECKING:
+    from llm_do_mcp.project.effective import Worker
+    from llm_do_mcp.project.load import Project
+    from llm_do_mcp.sandbox.root import Root
+    from llm_do_mcp.toolsets.workbench import Workbench
+
+_MOST_NAMED = 5
+
+
+def folders(project: Project, workers: Sequence[Worker], places: Places) -> Iterator[Finding]:
+    """Sandbox folders that are not there yet, and those that the manifest has outside the project."""
+    own = {root.alias for root in project.roots}
+    for root in project.roots:
+        if (message := _missing(root)) is not None:
+            yield places.of_manifest("warning", message, *_key(project, root))
+    for worker in workers:
+        for root in worker.roots:
+            if root.alias not in own and (message := _missing(root)) is not None:
+                yield places.of_worker("warning", message, worker, ("sandbox", "paths", root.alias))
+    settings = project.manifest.sandbox
+    for root in project.roots if settings is not None else ():
+        written = settings.paths[root.alias].root if settings is not None else ""
+        if written.startswith("~") or os.path.isabs(written):
+            message = f"sandbox.paths.{root.alias}: {written} is absolute, so workers reach {root.path} ({root.mode})"
+            yield places.of_manifest("note", message, *_key(project, root))
+
+
+def models(bench: Workbench, workers: Sequence[Worker], places: Places) -> Iterator[Finding]:
+    """Workers without a model, and models that cannot be had."""
+    without = [worker for worker in workers if not worker.model]
+    if without:
+        named = ", ".join(worker.id for worker in without[:_MOST_NAMED])
+        more = f" and {len(without) - _MOST_NAMED} more" if len(without) > _MOST_NAMED else ""
+        how = "write `model: anthropic:claude-haiku-4-5` into the worker or the manifest, or set LLM_DO_MODEL"
+        message = f"no model for {named}{more}; {how}"
+        if bench.project.manifest_path is None:
+            yield places.of_worker("warning", message, without[0])
+        else:
+            yield places.of_manifest("warning", message)
+    for worker in workers:
+        for name in worker.model:
+            if (problem := _model_problem(bench, name)) is not None:
+                yield places.of_worker("error", problem, worker, ("model",))
+
+
+def network(workers: Sequence[Worker], places: Places) -> Iterator[Finding]:
+    """What `network_enabled: false` does, and does not do."""
+    location = ("sandbox", "network_enabled")
+    for worker in workers:
+        if worker.network_enabled:
+            continue
+        if worker.server_side_tools:
+            message = "network_enabled: false denies the worker's server_side_tools"
+            yield places.of_worker("warning", message, worker, ("server_side_tools",))
+        if worker.toolsets.shell is not None or worker.named_tools or worker.own_tool_modules:
+            what = "denies functions of network risk and server-side tools"
+            message = f"network_enabled: false {what}; it does not isolate Python or shell commands"
+            yield places.of_worker("note", f"{message}, which can reach the network all the same", worker, location)
+
+
+def libraries(project: Project, places: Places) -> Iterator[Finding]:
+    """Libraries that may change unnoticed, and those that have."""
+    free = [name for name, library in project.libraries.items() if library.files.locked is None]
+    if free:
+        message = f"not locked, so what is loaded may change unnoticed: {', '.join(free)}; look, then `llm-do lib lock`"
+        yield places.of_manifest("warning", message, "dependencies")
+    for name, library in project.libraries.items():
+        if (locked := library.files.locked) is None:
+            continue
+        try:
+            found = list(libslock.differences(locked.files, contents.digests(library.root)))
+        except LlmDoError as error:
+            yield Finding("error", f"library {name}: {error}", libslock.NAME)
+            continue
+        for difference in found:
+            message = f"library {name}: {difference.path} was {difference.kind} since; {libslock.ACCEPT}"
+            yield Finding("error", message, libslock.NAME)
+
+
+def _missing(root: Root) -> str | None:
+    if os.path.isdir(root.path):
+        return None
+    then = "make it" if root.mode == "ro" else "it is made when it is first used"
+    return f"sandbox.paths.{root.alias}: the folder does not exist yet; {then}"
+
+
+def _key(project: Project, root: Root) -> tuple[str, ...]:
+    """Where the manifest has a root."""
+    return ("sandbox", "paths", root.alias, "root")
+
+
+def _model_problem(bench: Workbench, name: str) -> str | None:
+    """Why a model can never be had, or None. Nothing is connected."""
+    from llm_do_mcp.models.select import check_names
+
+    root = bench.project.root
+    try:
+        check_names("", (name,))
+        provider, _, file = name.partition(":")
+        if provider == "scripted" and ProjectFiles(root).kind(file) != "file":
+            return f"model {name!r}: there is no script {file}"
+    except (ModelError, ProjectError) as error:
+        return str(error)
+    return None

@@ -1,0 +1,3 @@
+from shop.till import total
+
+print(total([3, 4]))
