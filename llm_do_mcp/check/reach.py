@@ -53,7 +53,8 @@ def reach(bench: Workbench) -> Reach:
         if worker is None or worker.id in found.reached:
             continue
         found.reached.add(worker.id)
-        waiting += [name for name in _allowed(worker) if not is_glob(name) and _dead(bench, worker, name) is None]
+        named = (name for name in worker.delegates_to if not is_glob(name))
+        waiting += [name for name in named if _dead(bench, worker, name) is None]
         waiting += [callee.id for callee in bench.callees_of(worker)]
     return found
 
@@ -92,10 +93,6 @@ def _dead(bench: Workbench, worker: Worker, name: str) -> str | None:
     except ProjectError:
         return None  # it is there, and broken
     return None
-
-
-def _allowed(worker: Worker) -> tuple[str, ...]:
-    return (worker.lock_worker,) if worker.lock_worker else worker.allow_workers or ()
 
 
 def _load(bench: Workbench, found: Reach, identifier: str) -> Worker | None:

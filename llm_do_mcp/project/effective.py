@@ -135,6 +135,11 @@ class Worker:
         said = None if delegation is None else delegation.worker_create
         return self.lock_worker is None and (ANY_WORKER in (self.allow_workers or ()) if said is None else said)
 
+    @property
+    def delegates_to(self) -> tuple[str, ...]:
+        """The ids, and globs on ids, that its calls of workers can lead to: its lock leaves just one."""
+        return (self.lock_worker,) if self.lock_worker else self.allow_workers or ()
+
     def may_call(self, identifier: str) -> bool:
         """Whether it may call a worker."""
         return any(covers(allowed, identifier) for allowed in self.allow_workers or ())

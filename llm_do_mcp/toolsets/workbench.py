@@ -253,9 +253,8 @@ class Workbench:
 
     def callees_of(self, worker: Worker) -> tuple[Worker, ...]:
         """The workers that a worker may call, as far as they are there and whole; globs are looked up in the scan."""
-        allowed = (worker.lock_worker,) if worker.lock_worker else worker.allow_workers or ()
-        named = [name for name in allowed if not is_glob(name)]
-        if len(named) < len(allowed):
+        named = [name for name in worker.delegates_to if not is_glob(name)]
+        if len(named) < len(worker.delegates_to):
             named += [name for name in self.project.within_reach(worker.library) if worker.may_call(name)]
         found = []
         for name in dict.fromkeys(named):

@@ -56,6 +56,7 @@ BROKEN = "import nowhere_to_be_found"
 KEYS = f"{MAIN}approvals: [{{function: custom.*, decision: allow}}]\n".replace(
     "delegation:", "custom: all\n  delegation:"
 )
+ASKING = KEYS.replace("decision: allow", "decision: ask")
 FIRST = call("write_file", path="out/a.md", content="x")
 """Asked about: here the run is left."""
 
@@ -90,6 +91,16 @@ async def left(root: Path, then: Any, keys: str = KEYS) -> str:
         run = await shop.start()
         await asked(shop.engine, run)
     return run
+
+
+async def left_at_the_tool(root: Path) -> tuple[str, Question]:
+    """A run that was left when it asked about the call of a tool of the code that was, and that question."""
+    async with Workshop(root, project(TOOLS, RECORD, ASKING)) as shop:
+        run = await shop.start()
+        (write,) = await asked(shop.engine, run)
+        await shop.engine.answer(run, write.key, approve(write))
+        (question,) = await asked(shop.engine, run)
+    return run, question
 
 
 async def resumed(
@@ -133,28 +144,18 @@ async def test_an_effect_that_policy_allows_is_asked_about_when_its_code_is_anot
 @pytest.mark.proves("CODE-CHANGED")
 async def test_an_approval_that_was_given_for_other_code_does_not_count(tmp_path: Path) -> None:
     """The process ended between the approval and the call."""
-    keys = KEYS.replace("decision: allow", "decision: ask")
-    async with Workshop(tmp_path, project(TOOLS, RECORD, keys)) as shop:
-        run = await shop.start()
-        (write,) = await asked(shop.engine, run)
-        await shop.engine.answer(run, write.key, approve(write))
-        (question,) = await asked(shop.engine, run)
-    async with Workshop(tmp_path, project(TOOLS, RECORD, keys)) as shop:
+    run, question = await left_at_the_tool(tmp_path)
+    async with Workshop(tmp_path, project(TOOLS, RECORD, ASKING)) as shop:
         assert await shop.engine.answer(run, question.key, Answer("run", by="test"))  # the run is driven by nobody
-    done, (again,) = await resumed(tmp_path, run, EDITED, RECORD, refuse, keys)
+    done, (again,) = await resumed(tmp_path, run, EDITED, RECORD, refuse, ASKING)
     assert again.key != question.key and again.function_code != question.function_code
     assert effects(tmp_path) == [] and done.status == "done"
 
 
 @pytest.mark.proves("CODE-CHANGED")
 async def test_a_question_about_the_code_that_was_is_taken_back(tmp_path: Path) -> None:
-    keys = KEYS.replace("decision: allow", "decision: ask")
-    async with Workshop(tmp_path, project(TOOLS, RECORD, keys)) as shop:
-        run = await shop.start()
-        (write,) = await asked(shop.engine, run)
-        await shop.engine.answer(run, write.key, approve(write))
-        (question,) = await asked(shop.engine, run)
-    async with Workshop(tmp_path, project(EDITED, RECORD, keys)) as shop:
+    run, question = await left_at_the_tool(tmp_path)
+    async with Workshop(tmp_path, project(EDITED, RECORD, ASKING)) as shop:
         await shop.engine.resume(run)
         (again,) = await asked(shop.engine, run)
         assert [waiting.question.key for waiting in await shop.engine.waiting()] == [again.key]

@@ -196,6 +196,13 @@ async def approved(driver: Engine, run: str, count: int) -> None:
             left -= 1
 
 
+async def stuck(shop: Workshop, begun: Begun) -> tuple[str, int]:
+    """A run of `delegating` that is in the tool which does not stop, and the process of that tool."""
+    run = await shop.start()
+    await approved(shop.engine, run, 1)
+    return run, await begun()
+
+
 @pytest.mark.proves("RUN-CANCEL", "RUN-ACCOUNT")
 @pytest.mark.parametrize("left", [False, True], ids=["driven", "left by its process"])
 async def test_no_question_of_a_cancelled_run_stays_open(tmp_path: Path, left: bool) -> None:
@@ -226,9 +233,7 @@ async def test_cancelling_stops_sub_workers_and_a_tool_that_does_not_stop_and_sa
     tmp_path: Path, begun: Begun
 ) -> None:
     async with Workshop(tmp_path, delegating()) as shop:
-        run = await shop.start()
-        await approved(shop.engine, run, 1)
-        tool = await begun()
+        run, tool = await stuck(shop, begun)
         began = time.monotonic()
         await shop.engine.cancel(run, "cancelled by the client")
         assert time.monotonic() - began < 2
@@ -288,9 +293,7 @@ async def test_a_run_whose_process_is_gone_can_be_given_up_and_says_what_may_hav
     tmp_path: Path, begun: Begun
 ) -> None:
     async with Workshop(tmp_path, delegating()) as shop:
-        run = await shop.start()
-        await approved(shop.engine, run, 1)
-        await begun()
+        run, _ = await stuck(shop, begun)
         await shop.engine.aclose(shop.bench.kill)  # as at a crash: nothing more is recorded
 
     async def no_body(_: object) -> None:
@@ -308,9 +311,7 @@ async def test_at_the_end_of_the_process_a_tool_that_does_not_stop_is_killed_and
     tmp_path: Path, begun: Begun
 ) -> None:
     async with Workshop(tmp_path, delegating()) as shop:
-        run = await shop.start()
-        await approved(shop.engine, run, 1)
-        tool = await begun()
+        run, tool = await stuck(shop, begun)
         began = time.monotonic()
         await shop.engine.aclose(shop.bench.kill)
         await shop.bench.aclose()
