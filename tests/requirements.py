@@ -525,6 +525,8 @@ section(
         "PAGE-FORGED": "Nothing but a click on the page grants anything, whatever else is sent.",
         "PAGE-HOSTILE": "Names and content are shown as text, and nothing is fetched from elsewhere.",
         "PAGE-KEYBOARD": "The keyboard alone is enough, and no key decides by accident.",
+        "PAGE-LEFT": "The page says how a run goes on whose process is gone, and that is how it goes on.",
+        "PAGE-NEWS": "The page tells of news while it is open, and keeps what is typed into it.",
         "PAGE-SHOWS": "The page lists what waits, with chain, difference and run so far, at any width, in the dark.",
         "PATHS-EVERYWHERE": "No argument that is a path leads out: read, write, list, search, attachment, entry.",
         "PATHS-ONE-SPELLING": "Rules and questions name a path in one spelling, however it was given.",

@@ -146,8 +146,9 @@ class _Scale:
 def _timeline(found: Trace, numbers: dict[str, str]) -> str:
     lanes = list(_lanes(found))
     bars = [bar for _, _, held in lanes for bar in held]
+    # It begins with the first bar: what comes before it is no waiting, and would be drawn over the lanes' names.
     start = min((bar.start for bar in bars), default=found.started)
-    scale = _Scale(bars, min(start, found.started), max((bar.end for bar in bars), default=found.until))
+    scale = _Scale(bars, start, max((bar.end for bar in bars), default=found.until))
     ticks = []
     for index in range(TICKS + 1):
         left = 100 * index / TICKS

@@ -175,6 +175,26 @@ class Engine:
             return
         self._begin(await self._claim(run))
 
+    async def take_over(self, run: str) -> bool:
+        """Drive a run that its process has left.
+
+        Returns:
+            Whether the run can be followed here: it goes on here, or has ended. Else a living process drives it.
+
+        Raises:
+            RunError: There is no such run.
+        """
+        if run in self._trees or run in self._ended:
+            return True
+        row = await self.store.get(run)
+        if row is None:
+            raise RunError(f"there is no run {run}")
+        if row.status not in OPEN:
+            return True
+        with contextlib.suppress(RunError):  # it is driven, or another process was quicker
+            await self.resume(run)
+        return run in self._trees
+
     async def advance(
         self,
         run: str,
@@ -299,6 +319,12 @@ class Engine:
         tree = self._trees[run]
         return _account(tree.row, list(tree.events.values()), tree.redact)
 
+    async def recorded(self, run: str) -> dict[str, Any]:
+        """The account of a run that another process drives, as far as it is recorded."""
+        row = await self.store.get(run)
+        assert row is not None
+        return _account(row, await self.store.events(run), await self._redact(run))
+
     async def definition(self, run: str) -> Definition | None:
         """What a run is; None where that is not recorded yet."""
         tree = self._trees.get(run)
@@ -334,8 +360,9 @@ class Engine:
         if row is None:
             raise RunError(f"there is no run {run}")
         if row.status in OPEN:
-            left = f"its process is gone; to go on with it in a terminal: {self.hint('runs', 'resume', run)}"
-            where = "it is driven by another process; wait for it there" if self.lease.alive(row.owner) else left
+            where = f"its process is gone; to go on with it in a terminal: {self.hint('runs', 'resume', run)}"
+            if self.lease.alive(row.owner):
+                where = f"another process drives it; to answer what it asks: {self.hint('approve', run)}"
             raise RunError(f"run {run} has not ended and {where}")
         return _done(row, await self.store.events(run), await self._redact(run))
 
@@ -446,7 +473,7 @@ class Engine:
 
     async def _claim(self, run: str) -> Tree:
         """Become the process that drives a run, and read what is recorded of it."""
-        row = await self.store.claim(run, self.lease.name, self.lease.alive)
+        row = await self.store.claim(run, self.lease.name, self.lease.alive, self.hint("approve", run))
         return Tree(self.store, row, await self.store.events(run), redact=await self._redact(run))
 
     async def _redact(self, run: str) -> Redactor:

@@ -213,8 +213,9 @@ async def _make(this: Call, recorded: Event | None) -> JSON:
         await _permit(this)
     if not (unfinished and this.once):  # what is in doubt asks first
         this.ticket.through()
-    who = " > ".join(run.chain) if run.definition.kind == "worker" else this.caller
-    run.tree.tell(f"{who}: {declaration.shown} {_summary(this.input, run.tree.redact)}".rstrip())
+    if recorded is None or (unfinished and not declaration.nested):  # not of what is only given again
+        who = " > ".join(run.chain) if run.definition.kind == "worker" else this.caller
+        run.tree.tell(f"{who}: {declaration.shown} {_summary(this.input, run.tree.redact)}".rstrip())
     if declaration.nested:
         return await function.execute(this)
 

@@ -162,18 +162,19 @@ class Store:
         """The questions that wait for an answer, of all runs that have not ended, oldest first."""
         return await self._do(_waiting)
 
-    async def claim(self, run: str, owner: str, alive: Callable[[str], bool]) -> RunRow:
+    async def claim(self, run: str, owner: str, alive: Callable[[str], bool], how: str = "llm-do approve") -> RunRow:
         """Become the process that drives a run.
 
         Args:
             run: The run's id.
             owner: The name of the claiming process's lease.
             alive: Tells whether the process with that lease still lives.
+            how: The command line that answers the questions of a run that cannot be claimed.
 
         Raises:
             RunError: There is no such run, it has ended, or a living process drives it.
         """
-        return await self._do(lambda db: _claim(db, run, owner, alive))
+        return await self._do(lambda db: _claim(db, run, owner, alive, how))
 
     async def get(self, run: str) -> RunRow | None:
         """A run by its id."""
@@ -417,14 +418,14 @@ def _waiting(db: sqlite3.Connection) -> list[tuple[RunRow, Event]]:
     return [(_run_row(row[:10]), _event(row[10:])) for row in rows]
 
 
-def _claim(db: sqlite3.Connection, run: str, owner: str, alive: Callable[[str], bool]) -> RunRow:
+def _claim(db: sqlite3.Connection, run: str, owner: str, alive: Callable[[str], bool], how: str) -> RunRow:
     row = _row(db, "id=?", run)
     if row is None:
         raise RunError(f"there is no run {run}")
     if row.status not in OPEN:
         raise RunError(f"run {run} has ended ({row.status}); only a running or waiting run can be resumed")
     if row.owner != owner and alive(row.owner):
-        raise RunError(f"run {run} is driven by a living process ({row.owner}); stop that first, or wait for it there")
+        raise RunError(f"run {run} is driven by a living process ({row.owner}); to answer what it asks: {how}")
     db.execute("UPDATE run SET owner=?, fence=fence+1, updated=? WHERE id=?", (owner, time.time(), run))
     claimed = _row(db, "id=?", run)
     assert claimed is not None

@@ -31,8 +31,8 @@ ItemState = Literal[
     "done", "failed", "running", "waiting", "refused", "not_made", "in_doubt", "unfinished", "withdrawn"
 ]
 """`running` and `waiting`: now. `in_doubt`: begun, never ended, and it may have had its effect. `unfinished`: begun,
-never ended, and simply repeated by a resume. `not_made`: asked for by the model, and never begun. `withdrawn`: a
-question whose run was stopped before the answer."""
+never ended, and simply repeated by a resume; or allowed, and made by it. `not_made`: asked for by the model, and never
+begun. `withdrawn`: a question whose run was stopped before the answer."""
 
 
 @dataclass(frozen=True)
@@ -143,16 +143,16 @@ def trace(row: RunRow, events: Sequence[Event], *, driven: bool, now: float, red
         output=_shown(redact, outcome["output"]),
         error=_shown(redact, outcome["error"]),
         account=redact.data(account(row.id, row.status, events)),
-        items=_Tree(events, driven and row.status in OPEN, redact).items(),
+        items=_Tree(events, row.status in OPEN, driven, redact).items(),
     )
 
 
 class _Tree:
     """Puts the records of one run in their places."""
 
-    def __init__(self, events: Sequence[Event], driven: bool, redact: Redactor) -> None:
+    def __init__(self, events: Sequence[Event], goes_on: bool, driven: bool, redact: Redactor) -> None:
         self._events = {event.key: event for event in events}
-        self._driven, self._redact = driven, redact
+        self._goes_on, self._driven, self._redact = goes_on, goes_on and driven, redact
         self._below: dict[str, list[str]] = {}
         for key, event in self._events.items():
             # Of a call that was asked about and not made, only the question is recorded.
@@ -240,8 +240,11 @@ class _Tree:
             return Item("call", key, event.kind, self._state(event), event.started, event.ended, facts, children)
         asked = [child for child in children if child.kind == "question"]
         name = str(asked[0].facts["function"]) if asked else "?"
-        refused = any(child.state in ("refused", "waiting", "withdrawn") for child in asked)
-        state = asked[-1].state if refused else "not_made"
+        state: ItemState = "not_made"
+        if any(child.state in ("refused", "waiting", "withdrawn") for child in asked):
+            state = asked[-1].state
+        elif asked and self._goes_on:  # allowed, and about to be made
+            state = "running" if self._driven else "unfinished"
         started = min((child.started for child in children), default=0.0)
         return Item("call", key, name, state, started, children[-1].ended if children else None, facts, children)
 

@@ -57,6 +57,7 @@ class Nobody:
         self._invited: set[str] = set()
         self._told: set[str] = set()
         self._silent: list[object] = []
+        self._inviting: list[object] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -107,7 +108,7 @@ class Nobody:
                 await self._engine.answer(run, question.key, Answer(silence=why, by=DENIED_BY))
         waiting = [question for question in questions if self._engine.question(run, question.key) is not None]
         if waiting:
-            await self._tell(run, context.session)
+            await self._tell(run, context)
         return bool(waiting)
 
     def later(self, run: str, questions: Sequence[Question], seconds: float, context: Context[None, Any]) -> None:
@@ -148,19 +149,25 @@ class Nobody:
             task.cancel()
         await self._page.aclose()
 
-    async def _tell(self, run: str, session: ServerSession) -> None:
+    async def _tell(self, run: str, context: Context[None, Any]) -> None:
         with contextlib.suppress(OSError):  # no port, no browser: `llm-do approve` remains
             self._in_browser = await self._page.show()
-        if opens_addresses(session.client_capabilities) and session.can_send_request:
-            invitation = await self.invitation(run)
-            if invitation is not None:
-                self._told.add(run)
-                self._keep(self._invite(session, invitation))
+        session, client = context.session, connection_of(context)
+        if not opens_addresses(session.client_capabilities) or not session.can_send_request:
+            return
+        if any(inviting is client for inviting in self._inviting):
+            return  # one invitation has no answer yet, or never got one: its page lists what waits
+        invitation = await self.invitation(run)
+        if invitation is not None:
+            self._told.add(run)
+            self._inviting.append(client)
+            self._keep(self._invite(session, client, invitation))
 
-    async def _invite(self, session: ServerSession, invitation: ElicitRequestURLParams) -> None:
+    async def _invite(self, session: ServerSession, client: object | None, invitation: ElicitRequestURLParams) -> None:
         # Not part of any result: the address is for the person, and no model reads it.
         with contextlib.suppress(Exception):
             await session.elicit_url(invitation.message, invitation.url, secrets.token_hex(8))
+            self._inviting = [inviting for inviting in self._inviting if inviting is not client]
 
     def _keep(self, work: Any) -> None:
         task = asyncio.create_task(work)

@@ -18,7 +18,7 @@ import dataclasses
 import json
 import os
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +41,9 @@ from llm_do_mcp.errors import InvalidInput, LlmDoError, RunError
 from llm_do_mcp.project.load import Project
 from llm_do_mcp.runtime.approvals import Approvals
 from llm_do_mcp.runtime.display import cut, escape
-from llm_do_mcp.runtime.engine import GATHER_S, Asks, Done, Engine
+from llm_do_mcp.runtime.engine import ANSWERS_EVERY_S, GATHER_S, Asks, Done, Engine
 from llm_do_mcp.runtime.hint import of_project
-from llm_do_mcp.runtime.question import Answer
+from llm_do_mcp.runtime.question import Answer, Question
 from llm_do_mcp.runtime.redact import guard_log, redactor
 from llm_do_mcp.runtime.state import request_state_key, state_folder
 from llm_do_mcp.serving.asking import BY_TOOL, NOTE_CHARS, answer_from, can_answer_forms, form, opens_addresses, silence
@@ -245,6 +245,7 @@ class ProjectServer(MCPServer[None]):
             return state["run"], state["round"]
         _fits(published, arguments)
         if published.name == RUN_WAIT:
+            await self.engine.take_over(arguments["run_id"])  # here already, that its progress is told
             return arguments["run_id"], 0
         if (joined := self._handed.find(connection_of(context), published.name, arguments)) is not None:
             return joined, 0
@@ -321,6 +322,8 @@ class ProjectServer(MCPServer[None]):
     async def _carry(
         self, run: str, round_: int, published: Published, context: Context[None, Any], began: float
     ) -> CallToolResult | InputRequiredResult:
+        if (told := await self._elsewhere(run, context, began)) is not None:
+            return told
         modern = context.protocol_version == MODERN
         offered: set[str] = set()
         # Who waits for a run, or has gone to the approval page, waits for the person too.
@@ -359,6 +362,21 @@ class ProjectServer(MCPServer[None]):
                 self._nobody.later(run, event.questions, patience, context)
                 return self._round(run, round_, {question.key: form(question) for question in event.questions})
 
+    async def _elsewhere(self, run: str, context: Context[None, Any], began: float) -> CallToolResult | None:
+        """Wait for a run that another process drives, until it has ended or goes on here, since that process is gone.
+
+        Returns:
+            What to tell a caller whose clock runs out before; else None.
+        """
+        while not await self.engine.take_over(run):
+            if time.monotonic() - began < (within := self._within(context)):
+                await anyio.sleep(ANSWERS_EVERY_S)
+                continue
+            account = await self.engine.recorded(run)
+            waiting = [each.question for each in await self.engine.waiting() if each.run == run]
+            return self._waits(account, waiting) if waiting else handed_over(account, within, ())
+        return None
+
     @staticmethod
     def _round(run: str, round_: int, requests: Mapping[str, ElicitRequestParams]) -> InputRequiredResult:
         return InputRequiredResult(
@@ -388,9 +406,12 @@ class ProjectServer(MCPServer[None]):
         waiting = [question for question in self.engine.questions(run) if question.key in offered]
         if not waiting:
             return handed_over(account, within, self.engine.questions(run))
-        page = self._nobody.shown(run)
+        return self._waits(account, waiting)
+
+    def _waits(self, account: Mapping[str, Any], questions: Sequence[Question]) -> CallToolResult:
+        run = account["id"]
         by_tool, how = RUN_APPROVE in self.tools, self.engine.hint("approve", run)
-        return waits_for_person(account, waiting, page=page, how=how, by_tool=by_tool)
+        return waits_for_person(account, questions, page=self._nobody.shown(run), how=how, by_tool=by_tool)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -92,8 +92,8 @@ def publish(bench: Workbench, *, approve_tool: bool = False) -> dict[str, Publis
         tools += _files(bench, root, client)
     settings = project.manifest.publish
     if settings.te is not False and project.manifest.tool_envelope.enabled:
-        searched = rules.searchable(roots, client, "client")
-        tools += [_search(declaration, client) for declaration in search.declare(searched)]
+        restricted = rules.restricted(roots, client, "client")
+        tools += [_search(declaration, client) for declaration in search.declare(roots, restricted)]
     tools += _following() if tools else []
     tools += [_approving()] if approve_tool else []
     table: dict[str, Published] = {}

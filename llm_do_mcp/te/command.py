@@ -28,6 +28,7 @@ def run(
     budget: int = DEFAULT_BUDGET,
     hidden: Sequence[str] = DEFAULT_HIDDEN,
     suffixes: Mapping[str, Sequence[str]] | None = None,
+    left_out: Mapping[str, str] | None = None,
     confine: bool = True,
     cancelled: Callable[[], bool] | None = None,
     seconds: float = DEFAULT_SECONDS,
@@ -42,6 +43,7 @@ def run(
         budget: Characters of the whole answer, never exceeded.
         hidden: Names of files and folders that are never found, whatever the flags say.
         suffixes: Alias → the only suffixes of files that may be found there.
+        left_out: Alias → why that folder is not searched, for who names it all the same.
         confine: Nothing outside the roots is shown, even while folders are swapped for links. By Landlock where
             the kernel has it; else each line is compared with the file as our own handles reach it, links are not
             followed, text must be UTF-8, and only a total can be off while somebody is swapping folders.
@@ -58,6 +60,7 @@ def run(
         budget=budget,
         hidden=hidden,
         suffixes=suffixes or {},
+        left_out=left_out,
         confine=confine,
         cancelled=cancelled,
         seconds=seconds,
@@ -74,6 +77,7 @@ def execute(
     confine: bool,
     cancelled: Callable[[], bool] | None,
     seconds: float,
+    left_out: Mapping[str, str] | None = None,
     kernel: bool | None = None,
 ) -> tuple[str, int]:
     """As `run`, with grep's exit code (0 matches, 1 none, 2 an error).
@@ -94,7 +98,7 @@ def execute(
         from llm_do_mcp.te.ripgrep import Patience
         from llm_do_mcp.te.roots import Workspace
 
-        workspace = Workspace(roots, hidden=hidden, suffixes=suffixes, guarded=confine)
+        workspace = Workspace(roots, hidden=hidden, suffixes=suffixes, left_out=left_out or {}, guarded=confine)
         try:
             confined = confine and (_kernel_confines() if kernel is None else kernel)
             return Grep(arguments[1:], workspace, Patience(seconds, cancelled), confined=confined).run(budget)

@@ -146,6 +146,7 @@ class Workspace:
         roots: Alias → absolute path or folder handle; the alias "." stands for a plain working directory.
         hidden: Names of files and folders that are never found, whatever the flags say.
         suffixes: Alias → the only suffixes that may be seen there.
+        left_out: Alias → why that folder is not searched.
         guarded: Whether paths must not lead out of the roots.
 
     Raises:
@@ -158,8 +159,10 @@ class Workspace:
         *,
         hidden: Sequence[str],
         suffixes: Mapping[str, Sequence[str]],
+        left_out: Mapping[str, str],
         guarded: bool,
     ) -> None:
+        self.left_out = left_out
         self.hidden = frozenset(map(_folded, hidden))
         self.guarded = guarded
         self.roots: list[Root] = []
@@ -197,7 +200,7 @@ class Workspace:
         """The places that a path names: several for the virtual folder itself.
 
         Raises:
-            TeError: `outside`, `path_not_found` or `not_a_file`, with the path as it was given.
+            TeError: `outside`, `path_not_found`, `not_readable` or `not_a_file`, with the path as it was given.
         """
         shown = one_line(argument)
         missing = TeError("path_not_found", f"no such file or folder: {shown}")
@@ -209,6 +212,8 @@ class Workspace:
         if not parts:
             return [Place(root, "") for root in self.roots]
         root = self.roots[0] if self.plain else next((root for root in self.roots if root.alias == parts[0]), None)
+        if root is None and parts[0] in self.left_out:
+            raise TeError("not_readable", f"{shown} is not searched: {self.left_out[parts[0]]}")
         if root is None:
             raise TeError("path_not_found", f"{missing.message}; the folders here are {self._aliases()}")
         place = self._place(root, "/".join(parts if self.plain else parts[1:]), shown)

@@ -77,7 +77,7 @@ def _shown(lines: Sequence[str], most: int) -> Iterator[str]:
         yield from lines
         return
     signs = Counter(line[0] for line in lines[2:])
-    yield f"{signs['-']} lines go, {signs['+']} lines come."
+    yield f"Lines that go: {signs['-']}; that come: {signs['+']}."
     yield from lines[:2]
     for _, run in groupby(lines[2:], key=lambda line: line[0]):
         same = [cut(line, LINE_CHARS) for line in run]

@@ -7,7 +7,7 @@ alias, a worker): the answer there in general, and the rules that make exception
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from llm_do_mcp.project import commandline
@@ -62,7 +62,11 @@ def standing(
         workers: Ids of the workers that it may call.
     """
     about = [rule for rule in rules if rule.speaks_of(declaration, caller)]
-    return tuple(_at(place, about, declaration) for place in _places(declaration, workers))
+    found = tuple(_at(place, about, declaration) for place in _places(declaration, workers))
+    # A search never asks: it leaves out what may not be read without asking.
+    left_out = declaration.options.get("left_out", {}).items()
+    said = tuple(Said(f"{alias}/**", "deny", f"left out: {why}") for alias, why in left_out)
+    return tuple(replace(one, exceptions=(*one.exceptions, *said)) for one in found)
 
 
 def answers(rules: Sequence[Rule], declaration: Declaration, caller: Caller) -> set[Decision]:

@@ -114,7 +114,14 @@ def of_roots(roots: Sequence[Root]) -> Iterator[Rule]:
 
 
 def searchable(roots: Iterable[Root], rules: Sequence[Rule], caller: Caller) -> tuple[Root, ...]:
-    """The roots that a search may show: those of which every file may be read without asking.
+    """The roots of which every file may be read without asking."""
+    roots = tuple(roots)
+    found = restricted(roots, rules, caller)
+    return tuple(root for root in roots if root.alias not in found)
+
+
+def restricted(roots: Iterable[Root], rules: Sequence[Rule], caller: Caller) -> dict[str, str]:
+    """The roots of which not every file may be read without asking: alias → the source of the first such rule.
 
     A search takes no path that a rule could be held to; so where anything under an alias is refused or asks, the
     search leaves that alias out.
@@ -124,7 +131,12 @@ def searchable(roots: Iterable[Root], rules: Sequence[Rule], caller: Caller) -> 
         for rule in rules
         if rule.decision != "allow" and rule.caller in (None, caller) and _is_about(rule, "files.read", "read")
     ]
-    return tuple(root for root in roots if not any(may_touch(rule, root.alias) for rule in reading))
+    found: dict[str, str] = {}
+    for root in roots:
+        for rule in reading:
+            if may_touch(rule, root.alias):
+                found.setdefault(root.alias, rule.source)
+    return found
 
 
 def may_touch(rule: Rule, alias: str) -> bool:

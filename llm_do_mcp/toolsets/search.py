@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from llm_do_mcp.runtime.function import JSON, Declaration, Function
 from llm_do_mcp.runtime.gate import Call
@@ -19,9 +19,18 @@ BUDGET = 16_000
 """Characters of an answer, its header included."""
 
 
-def declare(roots: Sequence[Root]) -> tuple[Declaration, ...]:
-    """The search over these roots, as far as reading them needs no approval and shows more than what a run wrote."""
-    roots = [root for root in roots if root.mode != "out" and not root.read_approval]
+def declare(roots: Sequence[Root], restricted: Mapping[str, str]) -> tuple[Declaration, ...]:
+    """The search over roots, as far as reading them needs no approval and shows more than what a run wrote.
+
+    Args:
+        roots: The caller's.
+        restricted: Alias → the rule by which not every file of a root may be read without asking.
+    """
+    left_out = dict(restricted)
+    for root in roots:
+        if root.mode == "out" or root.read_approval:
+            left_out[root.alias] = "mode: out" if root.mode == "out" else "read_approval: true"
+    roots = [root for root in roots if root.alias not in left_out]
     if not roots:
         return ()
     aliases = ", ".join(root.alias for root in roots)
@@ -42,7 +51,7 @@ def declare(roots: Sequence[Root]) -> tuple[Declaration, ...]:
             risk="read",
             idempotent=True,
             toolset="te",
-            options={"roots": [root.to_json() for root in roots]},
+            options={"roots": [root.to_json() for root in roots], "left_out": left_out},
         ),
     )
 
@@ -51,6 +60,10 @@ def bind(declaration: Declaration, handles: Handles) -> Function:
     """The search, ready to run."""
     roots = tuple(Root.from_json(root) for root in declaration.options["roots"])
     suffixes = {root.alias: root.suffixes for root in roots if root.suffixes is not None}
+    left_out = {
+        alias: f"not all that is there may be read without asking ({why})"
+        for alias, why in declaration.options.get("left_out", {}).items()
+    }
 
     def opened(root: Root) -> str | int:
         # The handle that files are read through: a folder that takes the root's place is not searched either.
@@ -64,7 +77,14 @@ def bind(declaration: Declaration, handles: Handles) -> Function:
 
         def search() -> str:
             folders = {root.alias: opened(root) for root in roots}
-            return te.run(call.input["command"], roots=folders, suffixes=suffixes, budget=BUDGET, cancelled=stop.is_set)
+            return te.run(
+                call.input["command"],
+                roots=folders,
+                suffixes=suffixes,
+                left_out=left_out,
+                budget=BUDGET,
+                cancelled=stop.is_set,
+            )
 
         return await in_thread(search, stop=stop.set)
 

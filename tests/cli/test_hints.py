@@ -111,14 +111,15 @@ def test_what_a_client_is_told_works_in_any_terminal(project: Path) -> None:
         assert only("→ (llm-do .*)", listed) == approve, "a run that is driven cannot be resumed, but answered"
     finally:
         wire.close()
-    after = Wire(command(project))
+    after = Wire(command(project, "--call-within", "0.5"))
     try:
         after.open()
         told, _ = _call(after, "run_wait", run_id=run)
     finally:
         after.close()
-    done = paste(only("in a terminal: (llm-do .*)", told) + " --approve-all", Path("/"))
-    assert done.returncode == 0 and (project / "out/a.txt").exists()
+    assert only("in a terminal with: (llm-do .*)", told) == approve, "it goes on there"
+    left = paste(only("→ (llm-do .*)", llm_do("runs", "--project", project).stdout) + " --approve-all", Path("/"))
+    assert left.returncode == 0 and (project / "out/a.txt").exists()
 
 
 def test_a_lock_that_is_missing_is_written_with_the_line_that_is_shown(project: Path) -> None:

@@ -92,6 +92,18 @@ def test_each_function_of_each_worker_has_its_answer_and_where_it_comes_from(pro
     assert client["worker.call", "main"] == ("allow", "default for calls of workers")
 
 
+@pytest.mark.proves("POLICY-SHOWN", "POLICY-SEARCH")
+def test_a_search_names_the_folders_that_it_leaves_out(project: Path) -> None:
+    keys = {**MAIN, "toolsets": {**MAIN["toolsets"], "te": {}}}
+    write(project, {"main.worker": worker(json.dumps(keys))})
+    found = json.loads(llm_do("list", project, "--policy", "--json").stdout)["workers"]
+    (search,) = [one for worker in found for one in worker["functions"] if one["function"] == "te"]
+    assert search["decision"] == "allow"
+    assert [(said["subject"], said["decision"], said["source"]) for said in search["exceptions"]] == [
+        ("in/**", "deny", "left out: approvals of the manifest, rule 1")
+    ]
+
+
 @pytest.mark.proves("POLICY-SHOWN", "A086")
 def test_rules_that_match_nothing_are_named(project: Path) -> None:
     found = json.loads(llm_do("list", project, "--policy", "--json").stdout)["idle"]

@@ -245,6 +245,20 @@ def test_before_a_run_is_left_what_needs_no_answer_is_done(project: Path) -> Non
     assert (project / "slow.txt").read_text() == "done"
 
 
+@pytest.mark.proves("RUN-LISTENING")
+def test_a_run_that_goes_on_tells_what_it_does_and_not_what_it_has_done(project: Path) -> None:
+    read = {"name": "list_files", "input": {"path": "out"}}
+    turns = [{"tool_calls": [read]}, {"tool_calls": [write_of("a")]}, {"tool_calls": [read]}, "end"]
+    write(project, {"model.yaml": json.dumps({"workers": {"main": turns}})})
+    left = llm_do(project, "go")
+    told = ["main: turn 1", "main: list_files out", "main: turn 2"]
+    assert [line for line in left.stderr.splitlines() if line.startswith("main: ")] == told
+    (run,) = json.loads(llm_do("runs", "--json", "--project", project).stdout)
+    done = llm_do("runs", "resume", run["id"], "--approve-all", "--project", project)
+    told = ["main: write_file out/a.md", "main: turn 3", "main: list_files out", "main: turn 4"]
+    assert [line for line in done.stderr.splitlines() if line.startswith("main: ")] == told
+
+
 @at_terminal
 @pytest.mark.proves("CLI-PROMPT")
 def test_at_a_terminal_the_person_decides_with_a_key_and_a_note(project: Path) -> None:

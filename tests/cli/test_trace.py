@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html.parser
 import json
 import re
@@ -245,6 +246,16 @@ def test_an_hour_of_waiting_is_drawn_short_and_bars_stay_inside_and_apart() -> N
     assert turn > 25
     (gap,) = [a for a in made.all("div") if a.get("class") == "gap"]
     assert gap["style"].startswith("left:")
+
+
+@pytest.mark.proves("TRACE-HTML")
+def test_the_timeline_begins_with_what_happened_first_and_a_slow_start_is_no_waiting() -> None:
+    found = recorded()
+    made = Page(page(dataclasses.replace(found, started=found.started - 60)))
+    bars = [a for a in made.all("a") if a.get("class", "").startswith("bar ")]
+    assert min(float(bar["style"].removeprefix("left:").partition("%")[0]) for bar in bars) == 0
+    (gap,) = [a for a in made.all("div") if a.get("class") == "gap"]
+    assert not gap["style"].startswith("left:0.000%"), "the hour in which a person thought"
 
 
 @pytest.mark.proves("TRACE-HTML")

@@ -641,7 +641,7 @@ async def test_a_run_that_lives_elsewhere_or_never_was_says_so(tmp_path: Path) -
         await asked(first, run)
         with pytest.raises(RunError, match="driven by a living process"):
             await second.resume(run)
-        with pytest.raises(RunError, match="driven by another process"):
+        with pytest.raises(RunError, match="another process drives it; to answer what it asks: llm-do approve "):
             await second.advance(run)
         with pytest.raises(RunError, match="there is no run nonesuch"):
             await second.resume("nonesuch")

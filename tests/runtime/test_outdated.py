@@ -58,7 +58,9 @@ async def test_a_file_that_changed_since_it_was_shown_is_asked_about_again(
         left = file.read_text() if file.exists() else None
         assert left == (THEIRS if change is edit else None), "nothing is done before the second answer"
         await shop.engine.answer(run, again.key, Answer("deny", by="client"))
-        done = await ended(shop.engine, run)
+        done, trace = await ended(shop.engine, run), await shop.engine.trace(run)
+    assert trace is not None and trace.of("in_doubt") == []
+    assert [item.name for item in trace.of("refused")] == ["files.write", "change the file"] or change is remove
     assert (file.read_text() if file.exists() else None) == left
     assert [one["decision"] for one in done.account["approvals"]] == [decision, "deny"]
     assert (done.account["calls"], done.account["files_changed"]) == (1, [])

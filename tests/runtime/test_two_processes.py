@@ -206,7 +206,11 @@ def test_a_call_that_is_repeated_to_another_server_goes_on_there_when_the_first_
     asked = first.asked()["params"]["message"]
 
     told = second.answer(second.call("small", {"input": "go"}, **key))["result"]
-    assert told["isError"] and "is driven by a living process" in told["content"][0]["text"]
+    assert told["isError"]
+    assert re.search(
+        r"is driven by a living process \(.*\); to answer what it asks: llm-do approve \w+ --project ",
+        told["content"][0]["text"],
+    )
 
     first.process.kill()
     first.process.wait()
@@ -223,3 +227,36 @@ def test_a_call_that_is_repeated_to_another_server_goes_on_there_when_the_first_
         [*LLM_DO, "runs", "--json", "--project", str(project)], env=environment(), capture_output=True, check=True
     )
     assert [run["status"] for run in json.loads(listed.stdout)] == ["done"]
+
+
+@pytest.mark.proves("TWO-PROCESSES", "HINTS")
+def test_who_waits_for_a_run_of_another_server_is_told_how_to_answer_and_takes_over_when_that_is_killed(
+    project: Path, closing: ExitStack
+) -> None:
+    first = Wire(command(project))  # its client cannot ask
+    closing.callback(first.close)
+    first.open()
+    paused = first.answer(first.call("small", {"input": "go"}))["result"]
+    run = paused["_meta"]["llm-do/run"]["id"]
+
+    patience = Wire(command(project, "--call-within", "0.5"), capabilities={"elicitation": {}})
+    closing.callback(patience.close)
+    patience.open()
+    told = patience.answer(patience.call("run_wait", {"run_id": run}))["result"]
+    assert told["isError"] and told["_meta"]["llm-do/run"]["status"] == "waiting"
+    hint = f"llm-do approve {run} --project {project}"
+    assert f"waits for a person, who can answer in a terminal with: {hint}\n" in told["content"][0]["text"]
+    patience.end_input()
+
+    second = Wire(command(project), capabilities={"elicitation": {}})
+    closing.callback(second.close)
+    second.open()
+    call = second.call("run_wait", {"run_id": run})
+    first.process.kill()
+    first.process.wait()
+    for _ in range(2):
+        question = second.asked()
+        accepted = {"action": "accept", "content": {"decision": "once"}}
+        second.write({"jsonrpc": "2.0", "id": question["id"], "result": accepted})
+    assert second.answer(call)["result"]["content"][0]["text"] == "all is done"
+    assert happened(project) == ALL

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from itertools import permutations
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp.types import ElicitResult, InputRequiredResult
 
+import llm_do_mcp.serving.page.app as page_app
 import llm_do_mcp.serving.page.server as page_server
 from llm_do_mcp.runtime.engine import Asks, Engine
 from llm_do_mcp.runtime.question import Answer
@@ -275,6 +277,27 @@ async def test_a_silent_client_is_not_asked_again_on_that_connection(tmp_path: P
     assert not asked.is_error and len(other.asked) == 1, "another connection is asked"
 
 
+@pytest.mark.proves("NOBODY-SILENT", "NOBODY-ADDRESS")
+def test_a_client_that_leaves_an_invitation_without_an_answer_gets_no_other(tmp_path: Path, open_wire: Open) -> None:
+    capabilities = {"elicitation": {"form": {}, "url": {}}}
+    wire = open_wire(command(shop(tmp_path), "--answer-within", "0.2"), capabilities=capabilities)
+
+    def ask(name: str) -> str:
+        result = wire.answer(wire.call("files_out_write_text", {"path": name, "content": "x"}))["result"]
+        return str(result["content"][0]["text"])
+
+    def asked() -> list[str]:
+        return [one["params"]["mode"] for one in wire.passed if one.get("method") == "elicitation/create"]
+
+    assert "waits for a person" in ask("a.txt") and "waits for a person" in ask("b.txt")
+    invitation = wire.receive(lambda message: message.get("params", {}).get("mode") == "url")
+    assert "waits for a person" in ask("c.txt")
+    assert asked() == ["form"]
+    wire.write({"jsonrpc": "2.0", "id": invitation["id"], "result": {"action": "accept"}})
+    assert "waits for a person" in ask("d.txt")
+    wire.receive(lambda message: message.get("params", {}).get("mode") == "url")
+
+
 @pytest.mark.proves("NOBODY-SILENT")
 async def test_a_modern_client_that_brings_its_answer_after_all_is_asked_again(tmp_path: Path) -> None:
     root, desk = shop(tmp_path), Desk()
@@ -439,7 +462,7 @@ def test_a_modern_client_that_did_not_go_to_the_page_is_told_at_once_and_invited
     tmp_path: Path, open_wire: Open
 ) -> None:
     root = shop(tmp_path)
-    wire = open_wire(command(root, "--call-within", "0.2"), MODERN, capabilities={"elicitation": {"url": {}}})
+    wire = open_wire(command(root, "--call-within", "1"), MODERN, capabilities={"elicitation": {"url": {}}})
     given = {"name": "files_out_write_text", "arguments": {"path": "a.txt", "content": "x"}}
     first = wire.request("tools/call", given)
     declined = {"requestState": first["requestState"], "inputResponses": {"approval-page": {"action": "decline"}}}
@@ -515,12 +538,22 @@ async def test_without_the_option_no_tool_grants_an_approval(tmp_path: Path, mod
 # ---- the browser
 
 
+class Clock:
+    """Time, and so many seconds ahead of it."""
+
+    ahead = 0.0
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.ahead
+
+
 @pytest.mark.proves("NOBODY-BROWSER")
-async def test_the_page_is_opened_once_and_again_when_the_person_has_come_and_gone(
+async def test_the_page_is_opened_again_with_a_new_token_when_nobody_has_it_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root, desk = shop(tmp_path), Desk()
-    monkeypatch.setattr(page_server, "LOOKS_EVERY_S", 0.0)  # who has looked may have closed the page at once
+    root, desk, clock = shop(tmp_path), Desk(), Clock()
+    for module in (page_server, page_app):
+        monkeypatch.setattr(module, "time", clock)
 
     async with serving(root, HANDSHAKE, browse=desk) as client:
 
@@ -530,18 +563,20 @@ async def test_the_page_is_opened_once_and_again_when_the_person_has_come_and_go
 
         await ask("a.txt")
         await ask("b.txt")
-        assert len(desk.addresses) == 1, "whoever has decided nothing is away, or has the page before them"
-        await visiting.decide(desk.addresses[0], "deny")
+        assert len(desk.addresses) == 1, "it is just coming up"
+        visitor = visiting.Visitor(desk.addresses[0])
+        clock.ahead += 20
+        await anyio.to_thread.run_sync(visitor.enter)
+        await anyio.to_thread.run_sync(visitor.look)
+        clock.ahead += 10
+        await anyio.to_thread.run_sync(visitor.request, "GET", "/news")
+        clock.ahead += 10
         await ask("c.txt")
+        assert len(desk.addresses) == 1, "a page that looks for news is open"
+        clock.ahead += 20
         await ask("d.txt")
-        assert len(desk.addresses) == 2, "whoever has decided may have closed the page"
-        monkeypatch.setattr(page_server, "AGAIN_AFTER_S", 0.0)
-        await ask("e.txt")
-        assert len(desk.addresses) == 3, "after a while it is worth another try"
-        assert len(set(desk.addresses)) == 3, "each with a token of its own"
-        monkeypatch.setattr(page_server, "LOOKS_EVERY_S", PATIENCE_S)
-        await ask("f.txt")
-        assert len(desk.addresses) == 3, "whoever looked just now sees it there"
+        assert len(desk.addresses) == 2, "nothing was heard of it: it was closed"
+        assert len(set(desk.addresses)) == 2, "the new one has a token of its own"
 
 
 @pytest.mark.proves("NOBODY-BROWSER")

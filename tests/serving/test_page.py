@@ -64,9 +64,16 @@ def pause(open_wire: Open) -> Pause:
     return lambda root: _called(root, open_wire(command(root), capabilities=URLS))
 
 
+def _invited(wire: Wire) -> str:
+    """The address that the client's person is shown, and opens."""
+    asked = wire.asked()
+    wire.write({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept"}})
+    return str(asked["params"]["url"])
+
+
 def _called(root: Path, wire: Wire) -> Paused:
     called = wire.call("shop", {"input": "go"})
-    address = wire.asked()["params"]["url"]
+    address = _invited(wire)
     result = wire.answer(called)["result"]
     return Paused(root, wire, result["_meta"]["llm-do/run"]["id"], address)
 
@@ -251,7 +258,7 @@ def test_names_and_content_are_text_and_nothing_is_fetched_from_elsewhere(
     waiting = pause(shop(tmp_path, turn(write(name, hostile))))
     enter(page, waiting.address)
     assert page.evaluate("document.title") == "1 waiting · llm-do"
-    assert page.evaluate("document.querySelectorAll('script, img, iframe, object, form').length") == 1, "our own form"
+    assert page.evaluate("document.querySelectorAll('script, img, iframe, object, form').length") == 2, "ours"
     words = page.text
     assert '<img src=x onerror=alert(1)>\\u202etxt.exe".md' in words
     assert "\\x1b[31mred\\u202edetrever\\u200b" in words
@@ -260,7 +267,8 @@ def test_names_and_content_are_text_and_nothing_is_fetched_from_elsewhere(
     assert [line[0] for line in lines] == [*"-+@", *"++++++"]
     origin = Visitor(waiting.address).origin
     assert all(address.startswith((origin, "data:")) for address in page.requested), page.requested
-    assert page.evaluate("document.querySelector('[src], [href^=http], [onclick], script')") is None
+    frame = 'iframe[src^="/news?"]'
+    assert page.evaluate(f"document.querySelector('[src]:not({frame}), [href^=http], [onclick], script')") is None
 
 
 @pytest.mark.proves("PAGE-SHOWS")
@@ -435,7 +443,7 @@ def _address(inside: Inside) -> str:
     """A second way in: another call of a client that opens addresses is given one."""
     wire = inside.waiting.wire
     call = wire.call("files_out_write_text", {"path": "z.txt", "content": "z"})
-    url = wire.asked()["params"]["url"]
+    url = _invited(wire)
     wire.answer(call)
     return Visitor(url).way_in
 
@@ -568,7 +576,59 @@ def test_answers_are_kept_by_nobody_and_framed_by_nobody(inside: Inside) -> None
     for reply in (entered, fresh.request("GET", "/"), fresh.post({}), Visitor(inside.waiting.address).enter()):
         policy = reply.headers["content-security-policy"]
         assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy and "script" not in policy
+        assert reply.headers["x-frame-options"] == "DENY"
         assert reply.headers["cache-control"] == "no-store" and reply.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.proves("PAGE-NEWS")
+def test_a_page_that_is_typed_into_is_told_of_news_and_keeps_what_was_typed(
+    tmp_path: Path, pause: Pause, page: Page
+) -> None:
+    waiting = pause(shop(tmp_path, turn(write("out/a.txt"))))
+    enter(page, waiting.address)
+    frame = "document.querySelector('iframe')"
+    words = f"{frame}.contentDocument.body.innerText"
+    assert page.evaluate(words).startswith("Nothing new")
+    again = f"{frame}.contentDocument.querySelector('meta[http-equiv=refresh]').content"
+    assert page.evaluate(again) == "5", "by itself, again and again"
+    page.evaluate("document.querySelector('textarea').focus()")
+    page.type("half a word")
+    waiting.wire.request("tools/call", {"name": "files_out_write_text", "arguments": {"path": "b.txt", "content": "x"}})
+    arrived = page.send(
+        "Runtime.evaluate",
+        expression=f"new Promise(done => {{{frame}.onload = () => done({words}); "
+        f"{frame}.contentWindow.location.reload(); }})",
+        awaitPromise=True,
+    )
+    assert arrived["result"]["value"] == "There is news: show what waits now"
+    assert page.evaluate("document.querySelector('textarea').value") == "half a word"
+    with page.loads():
+        page.evaluate(f"{frame}.contentDocument.querySelector('a').click()")
+    assert page.evaluate("document.title") == "2 waiting · llm-do"
+
+
+@pytest.mark.proves("PAGE-NEWS", "PAGE-FORGED")
+def test_what_looks_for_news_shows_nothing_else_and_only_inside_the_page(inside: Inside) -> None:
+    news = inside.visitor.request("GET", "/news")
+    assert news.status == 200 and "out/" not in news.text and "<form" not in news.text
+    assert "frame-ancestors 'self'" in news.headers["content-security-policy"]
+    assert news.headers["x-frame-options"] == "SAMEORIGIN"
+    assert Visitor(inside.waiting.address.partition("?")[0]).request("GET", "/news").status == 403
+
+
+@pytest.mark.proves("PAGE-LEFT")
+def test_a_run_whose_process_is_gone_says_how_it_goes_on(tmp_path: Path, pause: Pause) -> None:
+    left = pause(shop(tmp_path, turn(write("out/a.txt"))))
+    left.wire.process.kill()
+    left.wire.process.wait(PATIENCE_S)
+    visitor = Visitor(pause(tmp_path).address)
+    visitor.enter()
+    hint = f"llm-do runs resume {left.run} --project {tmp_path}"
+    assert visitor.look().count("its process is gone") == 1 and hint in visitor.look()
+    assert visitor.decide("once", index=0).status == 303
+    shown = llm_do("trace", left.run, "--project", tmp_path).stdout
+    assert "files.write  not finished" in shown and "not made" not in shown
+    assert llm_do(*hint.split()[1:]).returncode == 0 and (tmp_path / "out/a.txt").exists()
 
 
 # ---- the end of the server
@@ -597,9 +657,9 @@ def test_what_waited_can_be_answered_by_the_next_server(tmp_path: Path, pause: P
     first.wire.process.wait(PATIENCE_S)
     second = open_wire(command(root), capabilities=URLS)
     call = second.call("files_out_write_text", {"path": "b.txt", "content": "x"})
-    visitor = Visitor(second.asked()["params"]["url"])
+    visitor = Visitor(_invited(second))
     second.answer(call)
     visitor.enter()
-    assert "its process is gone, so the answer counts when the run is resumed" in visitor.look()
+    assert "its process is gone; once you have decided, the run goes on with: llm-do runs resume " in visitor.look()
     index = next(index for index, form in enumerate(visitor.forms()) if form["run"] == first.run)
     assert visitor.decide("once", index=index).headers["location"] == "/?said=done"

@@ -73,7 +73,7 @@ def test_what_cannot_be_shown_is_said(tmp_path: Path) -> None:
 @pytest.mark.proves("ASK-DIFFERENCE")
 def test_of_a_long_difference_both_sides_are_shown(tmp_path: Path) -> None:
     lines = shown(tmp_path, LONG[0].encode(), LONG[1]).split("\n")
-    assert lines[0] == "5000 lines go, 5000 lines come."
+    assert lines[0] == "Lines that go: 5000; that come: 5000."
     assert lines[4:] == [
         *(f"-a{n}" for n in range(6)),
         "… (4988 more such lines)",

@@ -274,12 +274,16 @@ async def test_a_search_leaves_out_folders_that_hold_what_may_not_be_read(
 ) -> None:
     rules = {"approvals": [{"function": "files.read", "decision": decision, "subject": subject}]}
     async with shop(tmp_path, {}, rules, **{**SECRET, "out/plain.md": "three pears\n"}) as made:
-        ((told, _),) = await made.told(("te", {"command": "grep three"}))
+        ((told, _), (named, _)) = await made.told(
+            ("te", {"command": "grep three"}), ("te", {"command": "grep three in/secret"})
+        )
         published = publish(made.bench)
     if subject.startswith("**"):
         assert told.startswith("there is no function 'te' here") and "te" not in published
     else:
         assert "three pears" in told and "secrets" not in told
+        why = "not all that is there may be read without asking (approvals of the manifest, rule 1)"
+        assert f"in/secret is not searched: {why}" in named
         declaration = published["te"].declaration
         assert declaration is not None
         assert [root["alias"] for root in declaration.options["roots"]] == ["out"]

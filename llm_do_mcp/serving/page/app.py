@@ -27,22 +27,26 @@ from llm_do_mcp.serving.page import html
 BY = "approval page"
 MAX_BODY = 64 * 1024
 NAMES = ("127.0.0.1", "localhost")
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-src 'self'; img-src data:; "
 _HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "
-    "img-src data:; frame-ancestors 'none'; base-uri 'none'",
+    "Content-Security-Policy": _POLICY + "frame-ancestors 'none'; base-uri 'none'",
     "Cache-Control": "no-store",
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+_IN_OUR_FRAME = {
+    "Content-Security-Policy": _POLICY + "frame-ancestors 'self'; base-uri 'none'",
+    "X-Frame-Options": "SAMEORIGIN",
+}
+"""Of the piece of the page that looks for news: there is nothing in it to decide."""
 
 
 @dataclass
 class Visits:
-    """What is known of whoever looks at the page, in seconds of the monotonic clock; None for never."""
+    """When a page that somebody has open was last heard of, in seconds of the monotonic clock; None for never."""
 
     looked: float | None = None
-    decided: float | None = None
 
 
 class Doors:
@@ -99,18 +103,23 @@ def application(engine: Engine, doors: Doors, visits: Visits, port: int) -> Star
                 return _to_page()
             if form_token is None:
                 return _refused("Open the page with the address that llm-do-mcp gave you; it works once.", 403)
+            visits.looked = time.monotonic()
             response = await answer(request, form_token)
-            response.headers.update(_HEADERS)
+            for name, value in _HEADERS.items():
+                response.headers.setdefault(name, value)
             return response
 
         return checked
 
     async def show(request: Request, form_token: str) -> Response:
-        visits.looked = time.monotonic()
         waiting = await engine.waiting()
         traces = {run: await engine.trace(run) for run in {question.run for question in waiting}}
         said = html.SAID.get(request.query_params.get("said", ""), "")
-        return HTMLResponse(html.page(waiting, traces, form_token, said))
+        return HTMLResponse(html.page(waiting, traces, engine.hint, form_token, said))
+
+    async def news(request: Request, _: str) -> Response:
+        shown = html.standing(await engine.waiting()) == request.query_params.get("shown")
+        return HTMLResponse(html.news(shown), headers=_IN_OUR_FRAME)
 
     async def decide(request: Request, form_token: str) -> Response:
         if request.headers.get("origin") not in {f"http://{host}" for host in hosts}:
@@ -126,11 +135,14 @@ def application(engine: Engine, doors: Doors, visits: Visits, port: int) -> Star
             return _refused("That is none of the decisions that were offered.", 400)
         answer = Answer(decision, note=fields.get("note", "")[:NOTE_CHARS], by=BY)
         first = await engine.answer(run, key, answer)
-        visits.decided = time.monotonic()
         return RedirectResponse("/?said=done" if first else "/?said=late", status_code=303)
 
     return Starlette(
-        routes=[Route("/", guarded(show), methods=["GET"]), Route("/decide", guarded(decide), methods=["POST"])]
+        routes=[
+            Route("/", guarded(show), methods=["GET"]),
+            Route("/news", guarded(news), methods=["GET"]),
+            Route("/decide", guarded(decide), methods=["POST"]),
+        ]
     )
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from html import escape
 
 from llm_do_mcp.runtime.display import cut
 from llm_do_mcp.runtime.display import escape as plain
 from llm_do_mcp.runtime.engine import Waiting
+from llm_do_mcp.runtime.hint import Hint
 from llm_do_mcp.runtime.question import HEADS, LABELS, Kind, Question
 from llm_do_mcp.runtime.trace import Trace
 from llm_do_mcp.runtime.trace_words import line, status, summary
@@ -57,6 +59,7 @@ label { flex: 1 0 100%; } textarea { display: block; width: 100%; font: inherit;
 button { font: inherit; padding: .5rem 1rem; border-radius: .4rem; border: 1px solid var(--line); cursor: pointer; }
 button.yes { background: var(--go); color: white; border-color: transparent; }
 button.no { margin-left: auto; }
+iframe { border: 0; width: 100%; height: 1.6rem; } .news { padding: 0; overflow: hidden; } .news p { margin: 0; }
 button:focus-visible, textarea:focus-visible, summary:focus-visible, pre:focus-visible {
   outline: 3px solid var(--go); outline-offset: 2px; }
 .said { border-left: 4px solid var(--go); padding: .3rem .8rem; background: var(--soft); }
@@ -65,12 +68,13 @@ button:focus-visible, textarea:focus-visible, summary:focus-visible, pre:focus-v
 """
 
 
-def page(waiting: Sequence[Waiting], traces: Mapping[str, Trace | None], token: str, said: str) -> str:
+def page(waiting: Sequence[Waiting], traces: Mapping[str, Trace | None], hint: Hint, token: str, said: str) -> str:
     """The list of questions.
 
     Args:
         waiting: The questions, oldest first.
         traces: Run → what has happened in it.
+        hint: Makes the command lines that people are told to type.
         token: What a form of this session must carry.
         said: What became of the last decision, or "".
     """
@@ -78,15 +82,34 @@ def page(waiting: Sequence[Waiting], traces: Mapping[str, Trace | None], token: 
     parts = [f"<h1>{title} for your decision</h1>"]
     if said:
         parts.append(f'<p class="said" role="status">{escape(said)}</p>')
-    parts += [_card(question, traces.get(question.run), token) for question in waiting]
-    again = "" if waiting else f"This page looks for new questions every {LOOK_EVERY_S} seconds. "
-    parts.append(f'<p>{again}<a href="/">Look for new questions now</a></p>')
-    return _document(title, "".join(parts), refresh=None if waiting else LOOK_EVERY_S)
+    parts += [_card(question, traces.get(question.run), hint, token) for question in waiting]
+    if waiting:  # a page that is read and typed into is not loaded anew: a frame in it looks for news
+        parts.append(f'<iframe src="/news?shown={standing(waiting)}" title="News"></iframe>')
+    else:
+        again = f"This page looks for new questions every {LOOK_EVERY_S} seconds. "
+        parts.append(f'<p>{again}<a href="/">Look for new questions now</a></p>')
+    return _document(title, "".join(parts), refresh=None if waiting else (LOOK_EVERY_S, "/"))
+
+
+def standing(waiting: Sequence[Waiting]) -> str:
+    """What stands for these questions and no others."""
+    return sha256(repr([(each.run, each.question.key) for each in waiting]).encode()).hexdigest()[:16]
+
+
+def news(shown: bool) -> str:
+    """Looks for news, again and again.
+
+    Args:
+        shown: Whether the page around it shows all that waits, and nothing else.
+    """
+    nothing = f"Nothing new; this page looks every {LOOK_EVERY_S} seconds."
+    words = nothing if shown else '<a href="/" target="_top">There is news: show what waits now</a>'
+    return _document("News", f"<p>{words}</p>", refresh=(LOOK_EVERY_S, ""), kind="news")
 
 
 def entrance() -> str:
     """What a new visitor gets, beside the session: it goes on to the page by itself."""
-    return _document("Opening", '<p><a href="/">Open the questions</a></p>', refresh=0)
+    return _document("Opening", '<p><a href="/">Open the questions</a></p>', refresh=(0, "/"))
 
 
 def refusal(reason: str) -> str:
@@ -94,18 +117,20 @@ def refusal(reason: str) -> str:
     return _document("Not allowed", f"<h1>Not allowed</h1><p>{escape(reason)}</p>")
 
 
-def _document(title: str, body: str, *, refresh: int | None = None) -> str:
+def _document(title: str, body: str, *, refresh: tuple[int, str] | None = None, kind: str = "") -> str:
+    """A document; `refresh` is after how many seconds it goes where, "" for itself."""
     head = '<link rel="icon" href="data:,">'
     if refresh is not None:
-        head += f'<meta http-equiv="refresh" content="{refresh}; url=/">'
+        after, where = refresh
+        head += f'<meta http-equiv="refresh" content="{after}{where and f"; url={where}"}">'
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">{head}'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(title)} · llm-do</title>'
-        f"<style>{_STYLE}</style></head><body><main>{body}</main></body></html>"
+        f'<style>{_STYLE}</style></head><body class="{kind}"><main>{body}</main></body></html>'
     )
 
 
-def _card(waiting: Waiting, trace: Trace | None, token: str) -> str:
+def _card(waiting: Waiting, trace: Trace | None, hint: Hint, token: str) -> str:
     question = waiting.question
     head = f"{HEADS[question.kind]}: {question.action} {question.target}".rstrip()
     facts = {
@@ -113,9 +138,11 @@ def _card(waiting: Waiting, trace: Trace | None, token: str) -> str:
         "Function": question.function,
         "Arguments": f"{question.arguments} ({question.size} characters, sha256 {question.digest[:12]})",
         "Waiting": _ago(waiting.asked),
-        "Run": waiting.run
-        + ("" if waiting.driven else "; its process is gone, so the answer counts when the run is resumed"),
+        "Run": waiting.run,
     }
+    if not waiting.driven:
+        how = hint("runs", "resume", waiting.run)
+        facts["Left"] = f"its process is gone; once you have decided, the run goes on with: {how}"
     rows = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in facts.items())
     detail = f'<pre tabindex="0">{_diff(question.detail)}</pre>' if question.detail else ""
     so_far = "" if trace is None else _so_far(trace)

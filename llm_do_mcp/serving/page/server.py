@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from llm_do_mcp.serving.page.app import Doors, Visits
 
 HOST = "127.0.0.1"
-LOOKS_EVERY_S = 15.0
-"""Whoever was heard of in this time still has the page open: without questions it looks for new ones by itself."""
-AGAIN_AFTER_S = 600.0
-"""After this the page is opened again for a person who has decided nothing since it was opened."""
+IN_SIGHT_S = 15.0
+"""A page that was opened, or heard of, in this time is taken to be open: it looks for news more often by itself."""
 
 Browse = Callable[[str], bool]
 """Opens an address in the browser of the person at this machine; whether that worked."""
@@ -58,7 +56,7 @@ class ApprovalPage:
         return f"http://{HOST}:{self._port}/?token={self._doors.token()}"
 
     async def show(self) -> bool:
-        """Open the page in the browser, unless the person has it before them or was shown it in vain just now.
+        """Open the page in the browser, unless the person has it open.
 
         Returns:
             Whether a browser was opened, now or before.
@@ -75,12 +73,8 @@ class ApprovalPage:
     def _is_in_sight(self) -> bool:
         if self._opened is None:
             return False
-        now, visits = time.monotonic(), self._visits
-        if visits.looked is not None and now - visits.looked < LOOKS_EVERY_S:
-            return True
-        # Whoever has decided something may have closed the page since; whoever has not is away.
-        decided = visits.decided is not None and visits.decided > self._opened
-        return not decided and now - self._opened < AGAIN_AFTER_S
+        heard = max(self._opened, self._visits.looked or 0.0)
+        return time.monotonic() - heard < IN_SIGHT_S
 
     async def aclose(self) -> None:
         """Stop serving; what waits can still be answered with `llm-do approve`."""
