@@ -4,7 +4,8 @@
 #   make test          set up and run all tests
 #   make check         lint, format check, types
 #   make torture       the long forms of the tests: races of 30 s, hundreds of kills
-#   make bench         speed and memory, side by side with a bare MCP server and with pydantic-ai's loop
+#   make bench         speed and memory, side by side with a bare MCP server, pydantic-ai's loop and ripgrep; how well
+#                      te ranks (fetches trees of source, 3 GB unpacked, into the cache folder)
 #   make setup         only set up; PYTHON=python3.12 chooses the interpreter
 
 PYTHON ?= python3

@@ -96,8 +96,8 @@ class Telemetry(Checked):
     path: Text | None = None
 
 
-class GrepSettings(Checked):
-    """Of `te grep`."""
+class SearchSettings(Checked):
+    """Of `te grep` and `te find`."""
 
     preview_matches: Count | None = None
     max_output_chars: Count | None = None
@@ -109,6 +109,15 @@ class CatSettings(Checked):
 
     preview_lines: Count | None = None
     max_output_chars: Count | None = None
+    timeout_ms: Count | None = None
+
+
+class CoachSettings(Checked):
+    """Whether `te` tries several ways to answer, how often at random, and from which start."""
+
+    enabled: Flag | None = None
+    explore: Annotated[float, Field(strict=True, ge=0, le=1)] | None = None
+    seed: Count | None = None
 
 
 class ToolEnvelope(Checked):
@@ -117,8 +126,10 @@ class ToolEnvelope(Checked):
     enabled: Flag = True
     workspace: Workspace = Workspace()
     telemetry: Telemetry = Telemetry()
-    grep: GrepSettings = GrepSettings()
+    coach: CoachSettings = CoachSettings()
+    grep: SearchSettings = SearchSettings()
     cat: CatSettings = CatSettings()
+    find: SearchSettings = SearchSettings()
     agent_budgets: dict[Text, Count] = Field(default_factory=dict)
 
 

@@ -59,6 +59,7 @@ from llm_do_mcp.serving.results import ACCOUNT, failure, handed_over, result_of,
 from llm_do_mcp.serving.state import LazyCodec
 from llm_do_mcp.serving.stdio import ends_in_time, hardened_stdio, interrupts
 from llm_do_mcp.serving.surface import RUN_APPROVE, RUN_CANCEL, RUN_WAIT, Published, publish
+from llm_do_mcp.toolsets.envelope import Sessions
 from llm_do_mcp.toolsets.workbench import Workbench
 
 ROUNDS = 9
@@ -114,6 +115,7 @@ class ProjectServer(MCPServer[None]):
         self._nobody = Nobody(self.engine, when_nobody_can_answer or usual(), browse)
         self._dialogs = Dialogs(self.engine, answer_within, self._nobody)
         self._handed = HandedOver(self.engine.drives)
+        self._sessions = Sessions()
         self._ending = False
         super().__init__(
             project.name,
@@ -250,8 +252,13 @@ class ProjectServer(MCPServer[None]):
         if (joined := self._handed.find(connection_of(context), published.name, arguments)) is not None:
             return joined, 0
         assert published.declaration is not None
+        declaration = published.declaration
+        if declaration.toolset == "te":
+            client = context.session.client_params
+            name = None if client is None else client.client_info.name
+            declaration = self._sessions.asked(declaration, name, connection_of(context))
         value, unattended = published.to_input(arguments), self._nobody.denies and not self._can_ask(context)
-        definition = self.bench.define_call(published.declaration, value, published.rules, unattended=unattended)
+        definition = self.bench.define_call(declaration, value, published.rules, unattended=unattended)
         meta: Mapping[str, Any] = context.request_context.meta or {}
         if (key := meta.get(KEY)) is None:
             return await self.engine.start(published.subject, definition), 0

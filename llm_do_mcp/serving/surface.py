@@ -93,7 +93,7 @@ def publish(bench: Workbench, *, approve_tool: bool = False) -> dict[str, Publis
     settings = project.manifest.publish
     if settings.te is not False and project.manifest.tool_envelope.enabled:
         restricted = rules.restricted(roots, client, "client")
-        tools += [_search(declaration, client) for declaration in search.declare(roots, restricted)]
+        tools += [_search(declaration, client) for declaration in search.declare(project, roots, restricted)]
     tools += _following() if tools else []
     tools += [_approving()] if approve_tool else []
     table: dict[str, Published] = {}

@@ -2,13 +2,14 @@
 
 ripgrep prints, with `--heading --null`, a path, a NUL, then the file's lines, then an empty line before the next
 path. A line starts with its number, so the first empty line is the end of a file, whatever the text or the names
-hold: newlines in a name, numbers in a text, markers of ours in either. Lines are counted by counting newlines, at
-the speed of memory.
+hold: newlines in a name, numbers in a text, markers of ours in either. It is looked for before the next NUL, which is
+found at the speed of memory, as are newlines, by which lines are counted.
 """
 
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 
 from llm_do_mcp.te.spool import Spool
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 _BINARY = b": binary file matches (found "
 _STOPPED = b": WARNING: stopped searching binary file after match (found "
 _LONGEST_NOTE = 160
+_LONGEST_HEADING = 4500
+"""Bytes between the end of a body and the NUL behind the next path: a path, and an empty line or a note before it."""
 _READ = 1 << 16
 
 
@@ -72,9 +75,10 @@ class Accounts:
                     break
                 self._begin(data[at:end], self._base + end + 1)
                 at = end + 1
-            end = data.find(b"\n\n", at)
+            end = _end_of_body(data, at)
             if end < 0:
-                last = max(data.rfind(b"\n", at, len(data) - 1), at)  # the last line is kept whole: it may be a note
+                # What follows the last line may be the start of a note or of a heading: it is kept whole.
+                last = max(data.rfind(b"\n", at, max(len(data) - _LONGEST_HEADING, at)), at)
                 self._count(data, at, last)
                 at = last
                 break
@@ -93,16 +97,57 @@ class Accounts:
             self.binary += self._tail.count(_BINARY)
         self._drop_empty()
 
-    def lines(self, index: int) -> Iterator[bytes]:
-        """The lines that were printed for a file, without their ends, as far as the spool has them."""
-        at, end = self._starts[index], self._ends[index]
+    @property
+    def spool(self) -> Spool:
+        """All that was printed."""
+        return self._spool
+
+    def body(self, index: int) -> tuple[int, bytes]:
+        """What was printed for a file, as one piece, and where in the spool it starts. For small results."""
+        start = self._starts[index]
+        return start, self._spool.read(start, self._ends[index] - start)
+
+    def lines(self, index: int, start: int = 0) -> Iterator[tuple[int, bytes]]:
+        """The lines that were printed for a file, without their ends, as far as the spool has them.
+
+        Args:
+            index: The file.
+            start: Where in the spool to begin; 0 for the file's first line.
+
+        Yields:
+            Where in the spool the line starts, and the line.
+        """
+        at, end = start or self._starts[index], self._ends[index]
+        place = at
         rest = b""
         while at < end and (block := self._spool.read(at, min(_READ, end - at))):
             at += len(block)
             *whole, rest = (rest + block).split(b"\n")
-            yield from whole
+            for line in whole:
+                yield place, line
+                place += len(line) + 1
         if rest and at == end:
-            yield rest
+            yield place, rest
+
+    def line_at(self, place: int) -> bytes:
+        """The line that starts there in the spool."""
+        return self._spool.read(place, _READ).partition(b"\n")[0]
+
+    def is_kept(self, index: int) -> bool:
+        """Whether all that was printed for a file is in the spool."""
+        return self._ends[index] <= self._spool.size
+
+    def last_number(self, index: int) -> int:
+        """The number of the last line that was printed for a file and is whole in the spool; 0 if there is none."""
+        last = b"0"
+        for _, line in self.lines(index):
+            last = line if line[:1].isdigit() else last
+        return int(last[: len(last) - len(last.lstrip(b"0123456789"))])
+
+    def file_at(self, place: int) -> int:
+        """The file to which this place in the spool belongs; -1 where it may not be seen."""
+        index = bisect_right(self._starts, place) - 1
+        return index if index >= 0 and place < self._ends[index] else -1
 
     def _path_length(self) -> int:
         return len(self.paths[self._current]) if self._current >= 0 else 0
@@ -155,3 +200,13 @@ class Accounts:
             if self._starts:
                 self._starts = array("Q", [self._starts[index] for index in kept])
                 self._ends = array("Q", [self._ends[index] for index in kept])
+
+
+def _end_of_body(data: bytes, start: int) -> int:
+    """Where the empty line is that ends the body which starts at `start`; -1 if it is not there yet."""
+    nul = data.find(b"\0", start)
+    before = nul if nul >= 0 else len(data)
+    near = before - _LONGEST_HEADING
+    if near <= start or data.find(_BINARY, start, before) >= 0:  # notes of other files may lie between
+        return data.find(b"\n\n", start)
+    return data.find(b"\n\n", near)

@@ -6,18 +6,16 @@ split by the shell's rules for quotes, and what only a shell could do (`|`, `>`,
 
 from __future__ import annotations
 
-from llm_do_mcp.te.envelope import TeError, failure
-from llm_do_mcp.te.text import one_line
+from llm_do_mcp.te.envelope import Frame, TeError, failure
+from llm_do_mcp.te.invocation import Invocation, Terms
+from llm_do_mcp.te.settings import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-DEFAULT_BUDGET = 16_000
 DEFAULT_SECONDS = 30.0
-DEFAULT_HIDDEN = (".llm-do",)
-COMMANDS = ("grep",)
-
+DEFAULT_HIDDEN = (".llm-do", ".llmc")
 _SHELL_ONLY = "|&;<>()`"
 
 
@@ -25,13 +23,17 @@ def run(
     command: str | Sequence[str],
     *,
     roots: Mapping[str, str | int],
-    budget: int = DEFAULT_BUDGET,
+    budget: int | None = None,
     hidden: Sequence[str] = DEFAULT_HIDDEN,
     suffixes: Mapping[str, Sequence[str]] | None = None,
     left_out: Mapping[str, str] | None = None,
     confine: bool = True,
     cancelled: Callable[[], bool] | None = None,
     seconds: float = DEFAULT_SECONDS,
+    settings: Settings | None = None,
+    session: str = "",
+    agent: str = "",
+    unlisted: Mapping[str, tuple[str, str]] | None = None,
 ) -> str:
     """Run one command and return its answer. Never raises for anything in the command or in the files.
 
@@ -40,7 +42,7 @@ def run(
         roots: What may be searched: alias → absolute path, or a handle on the folder that stays open (then a
             folder that is put in its place is never searched). The one alias "." stands for a plain working
             directory, whose paths have no alias.
-        budget: Characters of the whole answer, never exceeded.
+        budget: Characters of the whole answer, never exceeded; None for what the agent has by the settings.
         hidden: Names of files and folders that are never found, whatever the flags say.
         suffixes: Alias → the only suffixes of files that may be found there.
         left_out: Alias → why that folder is not searched, for who names it all the same.
@@ -50,6 +52,11 @@ def run(
         cancelled: Asked some 20 times a second, from this thread; once true, the search is killed at once and
             the answer is the error `cancelled`.
         seconds: After this time the search is killed, and the answer (error `timeout`) has what was found.
+        settings: What was set; they can make budget and time smaller.
+        session: Who may ask for what was left out of the answer, by its handle; "" if nothing is to be kept.
+        agent: Who asks, for the budget and the log.
+        unlisted: Alias → the text of a `.llm-doignore` that holds there besides the root's own, and the path from
+            that file's folder to the root.
 
     Returns:
         The envelope (see `envelope.py`). Errors are in its header, with one line that explains.
@@ -64,6 +71,10 @@ def run(
         confine=confine,
         cancelled=cancelled,
         seconds=seconds,
+        settings=settings,
+        session=session,
+        agent=agent,
+        unlisted=unlisted,
     )[0]
 
 
@@ -71,57 +82,47 @@ def execute(
     command: str | Sequence[str],
     *,
     roots: Mapping[str, str | int],
-    budget: int,
+    budget: int | None,
     hidden: Sequence[str],
     suffixes: Mapping[str, Sequence[str]],
     confine: bool,
     cancelled: Callable[[], bool] | None,
     seconds: float,
     left_out: Mapping[str, str] | None = None,
+    settings: Settings | None = None,
+    session: str = "",
+    agent: str = "",
+    unlisted: Mapping[str, tuple[str, str]] | None = None,
     kernel: bool | None = None,
+    folder: str | None = None,
 ) -> tuple[str, int]:
     """As `run`, with grep's exit code (0 matches, 1 none, 2 an error).
 
     Args:
         kernel: Whether Landlock confines ripgrep; None: where the kernel has it.
+        folder: Where sessions keep what was left out; None for the usual place.
     """
-    name = "te"
+    terms = Terms(
+        roots=roots,
+        budget=budget,
+        hidden=hidden,
+        suffixes=suffixes,
+        confine=confine,
+        kernel=kernel,
+        cancelled=cancelled,
+        seconds=seconds,
+        settings=settings or Settings(),
+        session=session,
+        agent=agent,
+        unlisted=unlisted,
+        left_out=left_out,
+        folder=folder,
+    )
     try:
         arguments = split(command) if isinstance(command, str) else list(command)
-        if arguments[:1] == ["te"]:
-            arguments = arguments[1:]
-        if not arguments or arguments[0] not in COMMANDS:
-            given = f"not {one_line(arguments[0], 40)}" if arguments else "and none was given"
-            raise TeError("unknown_command", f"te knows the commands {', '.join(COMMANDS)}, {given}")
-        name = arguments[0]
-        from llm_do_mcp.te.grep import Grep
-        from llm_do_mcp.te.ripgrep import Patience
-        from llm_do_mcp.te.roots import Workspace
-
-        workspace = Workspace(roots, hidden=hidden, suffixes=suffixes, left_out=left_out or {}, guarded=confine)
-        try:
-            confined = confine and (_kernel_confines() if kernel is None else kernel)
-            return Grep(arguments[1:], workspace, Patience(seconds, cancelled), confined=confined).run(budget)
-        finally:
-            workspace.close()
     except TeError as error:
-        return failure(name, error, budget), 2
-    except Exception as error:  # a fault of ours: told as one, and the caller goes on
-        return failure(name, _internal(error), budget), 2
-
-
-def _kernel_confines() -> bool:
-    from llm_do_mcp.te import confine
-
-    return confine.available()
-
-
-def _internal(error: Exception) -> TeError:
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    where = f"{type(error).__name__}, line {place.tb_lineno}" if place is not None else type(error).__name__
-    return TeError("internal", f"internal error, operator intervention required ({where})")
+        return failure("te", error, Frame(terms.budget)), 2
+    return Invocation(terms).answer(arguments[1:] if arguments[:1] == ["te"] else arguments)
 
 
 def split(line: str) -> list[str]:

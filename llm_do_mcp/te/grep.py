@@ -14,17 +14,21 @@ import os
 
 from llm_do_mcp.te.accounts import Accounts
 from llm_do_mcp.te.envelope import TeError, compose
-from llm_do_mcp.te.hits import COLUMNS, Hits
+from llm_do_mcp.te.hits import Hits
 from llm_do_mcp.te.options import MAX_PATTERN_CHARACTERS, Query, parse
+from llm_do_mcp.te.patience import Interrupted, Patience
 from llm_do_mcp.te.pattern import NOTHING, invalid, translate
-from llm_do_mcp.te.ripgrep import Interrupted, Patience, Ripgrep, Search
-from llm_do_mcp.te.roots import Place, Workspace, escaped_glob
+from llm_do_mcp.te.ripgrep import Ripgrep, Search
+from llm_do_mcp.te.roots import Place, Root, Workspace, escaped_glob
 from llm_do_mcp.te.text import one_line, passable, shown_text
+from llm_do_mcp.te.writing import COLUMNS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from llm_do_mcp.te.envelope import Frame, Line
 
 PER_FILE = 20_000
 """Lines of one file that ripgrep prints at most; the rest is counted."""
@@ -60,9 +64,11 @@ class Grep:
             folders=[root.handle for root in roots if root.handle is not None],
             confined=confined,
         )
+        if self.ripgrep.missing:
+            self.notes.insert(0, f"searched by the slower built-in search: {self.ripgrep.missing}")
 
-    def run(self, budget: int) -> tuple[str, int]:
-        """The answer, at most `budget` characters, and grep's exit code: 0 matches, 1 none, 2 an error.
+    def run(self, frame: Frame) -> tuple[str, int]:
+        """The answer, and grep's exit code: 0 matches, 1 none, 2 an error.
 
         Raises:
             TeError: The command cannot be answered at all.
@@ -70,19 +76,76 @@ class Grep:
         try:
             if self._can_match():
                 self._search()
-            accounts = self.accounts
-            hits = Hits(self.query, accounts, self.workspace, verify=self.verify)
-            lines = hits.lines(budget)
-            total = accounts.total - hits.changed
-            fields: dict[str, int | str] = {"matches": total, "files": len(accounts.paths)}
-            for name, number in (("binary", accounts.binary), ("changed", hits.changed)):
-                if number:
-                    fields[name] = number
-            fields.update(self.fields)
-            answer = compose("grep", fields, self.notes, lines, total, budget, hits.breadcrumb)
+            hits = self._hits()
+            sections = hits.sections(frame.budget)
+            answer = compose("grep", lambda cut: self._told(hits, cut=cut), self.notes, sections, frame)
+            told = self._told(hits, cut=False)
         finally:
             self.accounts.close()
-        return answer, 2 if "error" in fields else int(not (total or accounts.binary))
+        return answer, 2 if "error" in told else int(not (told["matches"] or self.accounts.binary))
+
+    @property
+    def input_size(self) -> int:
+        """Bytes that ripgrep printed, as far as they are kept."""
+        return self.accounts.spool.size
+
+    def remembered(self) -> tuple[object, Iterable[bytes]] | None:
+        """What `recalled` needs: the counts that were corrected, how paths start, and all that was printed."""
+        if self.query.output != "lines":
+            return None
+        corrected = {index: count for index, count in enumerate(self.accounts.counts) if count >= PER_FILE}
+        return (corrected, self.workspace.mounts()), self.accounts.spool.pieces()
+
+    def recalled(
+        self, facts: tuple[dict[int, int], list[str | None]], pieces: Iterable[bytes], budget: int
+    ) -> Iterator[tuple[int, Iterable[Line]]]:
+        """The sections of this search without searching again, and then, as -1, the lines that were not printed."""
+        corrected, mounts = facts
+        here = {place.root: place.root.mount for place in self.places}
+        self.workspace.remount(mounts)
+        try:
+            for piece in pieces:
+                self.accounts.feed(piece)
+            self.accounts.finish()
+            for index, count in corrected.items():
+                self.accounts.counts[index] = count
+            hits = self._hits()
+            for number, section in enumerate(hits.sections(budget)):
+                yield number, section.rest()
+            for index, count in enumerate(self.accounts.counts):
+                if count > PER_FILE or not self.accounts.is_kept(index):
+                    yield -1, hits.written(index, self._beyond(index, here))
+        finally:
+            self.accounts.close()
+
+    def _beyond(self, index: int, mounts: Mapping[Root, str | None]) -> Iterator[bytes]:
+        """The lines of a file behind the last that was printed; ripgrep streams them, since it reads one file."""
+        root, relative = self.workspace.locate(self.accounts.paths[index])
+        last = self.accounts.last_number(index)
+        flags = [*self._patterns(), *self._filters(), *self._format(self.query.max_count)]
+        search = self.ripgrep.start([*flags, "--", f"{mounts[root]}/{relative}"])
+        rest: bytes | None = None  # None until the heading has ended
+        for piece in search.pieces():
+            *whole, rest = ((rest or b"") + (piece if rest is not None else piece.partition(b"\0")[2])).split(b"\n")
+            for line in whole:
+                number = line[: len(line) - len(line.lstrip(b"0123456789"))]
+                if number and int(number) > last:
+                    yield line
+
+    def _hits(self) -> Hits:
+        patterns = [] if self.query.pattern_files else self.query.patterns or []
+        return Hits(self.query, patterns, self.accounts, self.workspace, self.ripgrep, verify=self.verify)
+
+    def _told(self, hits: Hits, *, cut: bool) -> dict[str, int | str]:
+        """The header's fields."""
+        accounts = self.accounts
+        fields: dict[str, int | str] = {"matches": accounts.total - hits.changed, "files": len(accounts.paths)}
+        if cut and accounts.total:
+            fields["hot_zone"] = hits.hot_zone()
+        for name, number in (("binary", accounts.binary), ("changed", hits.changed)):
+            if number:
+                fields[name] = number
+        return {**fields, **self.fields}
 
     def _new_accounts(self) -> Accounts:
         return Accounts(self.workspace.is_seen, self._counted())
@@ -236,7 +299,8 @@ class Grep:
         elif query.syntax == "perl":
             flags.append("--pcre2")
         else:
-            patterns, pcre = translate(patterns, extended=query.syntax == "extended")
+            extended, python = query.syntax == "extended", bool(self.ripgrep.missing)
+            patterns, pcre = translate(patterns, extended=extended, python=python)
             if pcre:
                 flags.append("--pcre2")
         if not patterns:
@@ -277,11 +341,15 @@ class Grep:
         flags = ["--no-mmap", "--no-require-git", *query.types]
         flags.extend(f"--glob={glob}" for given in query.globs for glob in anchored(given))
         flags.extend(f"--iglob={glob}" for given in query.caseless_globs for glob in anchored(given))
-        flags.extend(f"--iglob=!{escaped_glob(name)}" for name in sorted(self.workspace.hidden))  # the last one wins
+        for name in sorted(self.workspace.hidden):
+            if query.hidden or query.globs or query.caseless_globs or not name.startswith("."):
+                flags.append(f"--iglob=!{escaped_glob(name)}")  # the last one wins; each costs a search a few percent
         if query.hidden:
             flags.append("--hidden")
         if query.no_ignore:
             flags.append("--no-ignore")
+        elif not self.workspace.gitignore:
+            flags.append("--no-ignore-vcs")
         if query.follow and not self.verify:  # what a link leads to could not be verified
             flags.append("--follow")
         if self.workspace.guarded:
@@ -293,7 +361,8 @@ class Grep:
             flags.append("--path-separator=/")
         return flags
 
-    def _format(self) -> list[str]:
+    def _format(self, most: int | None = PER_FILE) -> list[str]:
+        """How ripgrep prints; of one file at most so many lines."""
         query = self.query
         limit = [] if query.max_count is None else [f"--max-count={query.max_count}"]
         listed = {
@@ -303,8 +372,9 @@ class Grep:
         }
         if query.output in listed:
             return listed[query.output]
-        most = min(PER_FILE, query.max_count or PER_FILE)
-        flags = ["--line-number", "--heading", "--null", "--with-filename", f"--max-count={most}"]
+        flags = ["--line-number", "--heading", "--null", "--with-filename"]
+        if limits := [number for number in (most, query.max_count) if number is not None]:
+            flags.append(f"--max-count={min(limits)}")
         flags.extend((f"--max-columns={COLUMNS}", "--max-columns-preview"))
         if self.verify:
             flags.append("--byte-offset")

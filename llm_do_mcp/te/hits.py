@@ -1,37 +1,47 @@
-"""Chooses and writes the lines of an answer, and the breadcrumb that says what was left out.
+"""Ranks the lines of one search into sections: definitions, the code that uses them, and what is beside the matter.
 
-Files come in the order of their paths. So that one file cannot eat the budget, a first round shows of each file no
-more than a fair share; where room is left, a second round shows the rest. Ranking would replace `_rounds`.
+For a pattern that names a symbol its definitions come first. Then come the files that are made for use, those with most
+hits first; of each no more than a fair share, so that one file cannot eat the budget, then the rest; last the lines
+that only import the name or speak of it. Tests, fixtures, documents, generated and vendored files are a section of
+their own. With lines of context around the hits files stay whole; those that define come first.
 
-Where the kernel cannot confine ripgrep, nothing it printed is trusted: a line is shown only if the same bytes stand
-at the same place in the file as our own handles reach it.
+Every line is yielded once, so that what does not fit into an answer can be served later. Lines are read from the spool
+as they are needed; kept in memory are numbers for each file, and a bounded number of places.
 """
 
 from __future__ import annotations
 
-import os
-from heapq import nlargest, nsmallest
+from array import array
+from heapq import nsmallest
 
-from llm_do_mcp.te.envelope import Line
-from llm_do_mcp.te.text import shown_text
+from llm_do_mcp.te.asides import KINDS, Asides
+from llm_do_mcp.te.definitions import Definition, find
+from llm_do_mcp.te.envelope import Section
+from llm_do_mcp.te.languages import language_of
+from llm_do_mcp.te.left_out import by_folder
+from llm_do_mcp.te.symbol import Symbol, literal_in, name_asked_for
+from llm_do_mcp.te.writing import Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from llm_do_mcp.te.accounts import Accounts
+    from llm_do_mcp.te.envelope import Line
     from llm_do_mcp.te.options import Query
-    from llm_do_mcp.te.roots import Root, Workspace
+    from llm_do_mcp.te.ripgrep import Ripgrep
+    from llm_do_mcp.te.roots import Workspace
 
-COLUMNS = 512
-"""Bytes of a line that ripgrep prints."""
-LINE_CHARACTERS = 300
 USUAL_LINE = 80
-SHORTEST_LINE = 6
 FAIR_SHARE = 5
-_CUT = b" [... "
-_DIGITS = b"0123456789"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+DEFINITIONS_SHARE = 0.25
+ASIDES_SHARE = 0.2
+SORTED_AT_FIRST = 400
+"""Files that are put in order before the first line is shown; the others only when they are needed."""
+MOST_PLACES = 200_000
+"""Lines that are kept for later in one round; of a search that has more, they stay where they were found."""
+HOT = 0.5
+"""The part of all hits that makes a folder the hot zone."""
 
 
 class Hits:
@@ -39,172 +49,292 @@ class Hits:
 
     Args:
         query: What was asked.
+        patterns: The patterns, as they were typed.
         accounts: What was found.
         workspace: How paths are shown and opened.
+        ripgrep: To read a large result with.
         verify: Whether each line is compared with the file before it is shown.
     """
 
-    def __init__(self, query: Query, accounts: Accounts, workspace: Workspace, *, verify: bool) -> None:
+    def __init__(
+        self,
+        query: Query,
+        patterns: list[str],
+        accounts: Accounts,
+        workspace: Workspace,
+        ripgrep: Ripgrep,
+        *,
+        verify: bool,
+    ) -> None:
         self._query = query
         self._accounts = accounts
         self._workspace = workspace
-        self._verify = verify
-        self._changed: dict[int, int] = {}
+        fixed = query.syntax == "fixed"
+        self._writer = Writer(
+            query, accounts, workspace, around=literal_in(patterns, fixed=fixed).encode(), verify=verify
+        )
+        asides = Asides(self._relative)
+        self._kinds = array("b", map(asides.kind, accounts.paths))
+        self._definitions: list[Definition] = []
+        name = name_asked_for(patterns, fixed=fixed)
+        self._is_symbol = name is not None and query.output == "lines" and not query.invert and not query.only_matching
+        if name is not None and self._is_symbol:
+            symbol = Symbol(name, caseless=bool(query.case))
+            self._definitions = find(symbol, accounts, ripgrep, self._kinds.__getitem__, numbers=2 if verify else 1)
+        self._defined: dict[int, int] = {}
+        """By file, the hits that are in the section of definitions."""
+        self._lost: dict[int, int] = {}
+        """By file, the definitions that are not there any more."""
+        if not query.context:
+            for definition in self._definitions:
+                self._defined[definition.file] = self._defined.get(definition.file, 0) + 1
+        self._folders: dict[bytes, str] = {}
+        self._hot_zone = ""
 
     @property
     def changed(self) -> int:
         """Lines that were found and are not there any more, or never were inside: neither shown nor counted."""
-        return sum(self._changed.values())
+        return sum(self._writer.changed.values())
 
-    def lines(self, budget: int) -> list[Line]:
-        """The first lines, at least as many as fit into `budget` characters."""
-        order = self._order(budget)
-        taken: list[Line] = []
-        used = 0
-        for line in self._all(order, budget):
-            taken.append(line)
-            used += len(line.text) + 1
-            if used > budget:
-                return taken
-        if not self._query.context:  # all fits: what the second round brought belongs beside the rest of its file
-            rank = {index: position for position, index in enumerate(order)}
-            taken.sort(key=lambda line: rank[line.file])
-        return taken
+    def sections(self, budget: int) -> list[Section]:
+        """The parts of the answer; `budget` says how much of a file is a fair share."""
+        defining = [] if self._query.context else self._definitions
+        made: list[int] = []
+        aside: list[int] = []
+        for index, kind in enumerate(self._kinds):
+            (made if kind < 0 else aside).append(index)
+        sections = [Section(self._defining(defining), *self._told_of(defining), DEFINITIONS_SHARE)] if defining else []
+        own = {definition.place for definition in defining}
+        for files, share in ((made, 0.0), (aside, ASIDES_SHARE if made else 0.0)):
+            if files:
+                part = _Part(files, self._left, self._folder, self._name_of(files), changes=self._writer.verify)
+                sections.append(Section(self._lines(files, own, budget), part.total, part.breadcrumb, share))
+        return sections
 
-    def breadcrumb(self, taken: list[Line], room: int) -> str:
+    def written(self, index: int, printed: Iterable[bytes]) -> Iterator[Line]:
+        """Lines of one file as they are shown."""
+        file = self._writer.file(index)
+        try:
+            for line in printed:
+                if (shown := file.line(line)) is not None:
+                    yield shown
+        finally:
+            file.close()
+
+    def hot_zone(self) -> str:
+        """The deepest folder that holds half of all hits, or else the one that holds most, and how much that is."""
+        if not self._hot_zone:
+            self._hot_zone = self._hottest()
+        return self._hot_zone
+
+    def _hottest(self) -> str:
+        folders: dict[str, int] = {}
+        for index, count in enumerate(self._accounts.counts):
+            folder = self._folder(index)
+            folders[folder] = folders.get(folder, 0) + count
+        whole = dict(folders)
+        for folder, count in folders.items():
+            above = folder.rstrip("/")
+            while "/" in above:
+                above = above.rpartition("/")[0]
+                whole[above + "/"] = whole.get(above + "/", 0) + count
+        total = sum(folders.values())
+        hot = [folder for folder, count in whole.items() if count > HOT * total]
+        zone = max(hot, key=lambda folder: folder.count("/")) if hot else max(whole, key=lambda folder: whole[folder])
+        return f"{zone} ({100 * whole[zone] // total}%)"
+
+    # ---- what each section holds ----
+
+    def _told_of(
+        self, defining: Sequence[Definition]
+    ) -> tuple[Callable[[], int], Callable[[Sequence[Line], int], str]]:
+        def total() -> int:
+            return len(defining) - sum(self._lost.values())
+
+        def breadcrumb(taken: Sequence[Line], room: int) -> str:
+            left = total() - len(taken)
+            return f"# TE: {left} more definition{'s' if left > 1 else ''}"[: max(room, 0)]
+
+        return total, breadcrumb
+
+    def _left(self, index: int) -> int:
+        """Hits of a file that are not in the section of definitions."""
+        lost = self._lost.get(index, 0)
+        return self._accounts.counts[index] - self._defined.get(index, 0) - self._writer.changed.get(index, 0) + lost
+
+    def _name_of(self, files: Sequence[int]) -> str:
+        """` in tests and docs` for files aside, nothing for others."""
+        kinds = [KINDS[kind] for kind in sorted({self._kinds[index] for index in files}) if kind >= 0]
+        return f" in {', '.join(kinds[:-1])}{' and ' if kinds[:-1] else ''}{kinds[-1]}" if kinds else ""
+
+    # ---- lines ----
+
+    def _defining(self, definitions: Sequence[Definition]) -> Iterator[Line]:
+        for definition in definitions:
+            file = self._writer.file(definition.file)
+            line = file.line(self._accounts.line_at(definition.place))
+            file.close()
+            if line is not None:
+                yield line
+            else:
+                self._lost[definition.file] = self._lost.get(definition.file, 0) + 1
+
+    def _lines(self, files: Sequence[int], own: set[int], budget: int) -> Iterator[Line]:
+        order = self._ordered(files)
+        if self._query.output != "lines":
+            for index in order:
+                yield from self._writer.listed(index)
+        elif self._query.context:
+            for index in order:
+                yield from self._whole(index)
+        else:
+            yield from self._in_rounds(order, own, self._share(files, budget))
+
+    def _ordered(self, files: Sequence[int]) -> Iterator[int]:
+        """Files by kind, those that define first where lines stay with their file, then those with most hits."""
+        kinds, counts, paths, place = self._kinds, self._accounts.counts, self._accounts.paths, self._workspace.order
+        defining = {definition.file: at for at, definition in enumerate(self._definitions)}
+
+        def key(index: int) -> tuple[object, ...]:
+            return kinds[index], defining.get(index, len(defining)), -counts[index], place(paths[index])
+
+        first = nsmallest(SORTED_AT_FIRST, files, key=key)
+        yield from first
+        if len(files) > len(first):
+            yield from sorted(set(files).difference(first), key=key)
+
+    def _share(self, files: Sequence[int], budget: int) -> int:
+        """How many hits of one file are shown before those of the next."""
+        counts = self._accounts.counts
+        share, most = FAIR_SHARE, max((counts[index] for index in files), default=0)
+        while share < most and sum(min(counts[index], share) for index in files) * USUAL_LINE < budget:
+            share *= 2
+        return share
+
+    def _whole(self, index: int) -> Iterator[Line]:
+        file = self._writer.file(index)
+        try:
+            for _, printed in self._accounts.lines(index):
+                if (line := file.line(printed)) is not None:
+                    yield line
+        finally:
+            file.close()
+
+    def _in_rounds(self, order: Iterator[int], own: set[int], share: int) -> Iterator[Line]:
+        """Of each file its share, then of each file the rest, then what only mentions the name."""
+        goes_on, mentions = _Places(), _Places()
+        for index in order:
+            yield from self._use(index, 0, share, own, mentions, goes_on)
+        for index, start in goes_on:
+            yield from self._use(index, start, None, own, mentions, goes_on)
+        for index, start in mentions:
+            file = self._writer.file(index)
+            line = file.line(self._accounts.line_at(start))
+            file.close()
+            if line is not None:
+                yield line
+
+    def _use(
+        self, index: int, start: int, most: int | None, own: set[int], mentions: _Places, goes_on: _Places
+    ) -> Iterator[Line]:
+        """Lines of one file from a place on that are neither definitions nor mentions; `most` of them."""
+        language = language_of(self._accounts.paths[index])
+        file = self._writer.file(index)
+        shown = 0
+        try:
+            for place, printed in self._accounts.lines(index, start):
+                if shown == most and goes_on.add(index, place):
+                    return
+                if place in own:
+                    continue
+                is_mention = self._is_symbol and self._writer.text_of(printed).lstrip().startswith(language.mentions)
+                if is_mention and mentions.add(index, place):
+                    continue
+                if (line := file.line(printed)) is not None:
+                    shown += 1
+                    yield line
+        finally:
+            file.close()
+
+    # ---- paths ----
+
+    def _relative(self, folder: bytes) -> bytes:
+        return self._workspace.locate(folder + b"/")[1].encode("utf-8", "surrogateescape")
+
+    def _folder(self, index: int) -> str:
+        """The folder of a file as it is shown, with a `/` behind it."""
+        folder = self._accounts.paths[index].rpartition(b"/")[0]
+        if folder not in self._folders:
+            root, relative = self._workspace.locate(folder + b"/")
+            self._folders[folder] = self._workspace.shown(root, relative) if relative or root.alias else "./"
+        return self._folders[folder]
+
+
+class _Places:
+    """Places in the spool, each with its file; bounded, since there may be one for every line of a search."""
+
+    def __init__(self) -> None:
+        self._files = array("L")
+        self._places = array("Q")
+
+    def add(self, file: int, place: int) -> bool:
+        """Keep one; False where there are too many."""
+        if len(self._files) >= MOST_PLACES:
+            return False
+        self._files.append(file)
+        self._places.append(place)
+        return True
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return zip(self._files, self._places, strict=True)
+
+
+class _Part:
+    """What a section of files holds in all, and what of it is left out.
+
+    Args:
+        files: The files.
+        left: How many hits of a file belong here.
+        folder: The folder of a file, as it is shown.
+        named: What such files are, as in ` in tests and docs`; or nothing.
+        changes: Whether `left` may change while lines are read.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[int],
+        left: Callable[[int], int],
+        folder: Callable[[int], str],
+        named: str,
+        *,
+        changes: bool,
+    ) -> None:
+        self._files = files
+        self._left = left
+        self._folder = folder
+        self._named = named
+        self._changes = changes
+        self._total: int | None = None
+
+    def total(self) -> int:
+        if self._changes or self._total is None:
+            self._total = sum(map(self._left, self._files))
+        return self._total
+
+    def breadcrumb(self, taken: Sequence[Line], room: int) -> str:
         """What is not among the lines taken, by folder; its numbers add up. At most `room` characters."""
         shown: dict[int, int] = {}
         for line in taken:
             shown[line.file] = shown.get(line.file, 0) + line.shows
-        folders: dict[bytes, int] = {}
+        folders: dict[str, int] = {}
         files = 0
-        for index, count in enumerate(self._accounts.counts):
-            left = count - shown.get(index, 0) - self._changed.get(index, 0)
+        for index in self._files:
+            left = self._left(index) - shown.get(index, 0)
             if left > 0:
                 files += 1
-                folder = self._accounts.paths[index].rpartition(b"/")[0]
+                folder = self._folder(index)
                 folders[folder] = folders.get(folder, 0) + left
         total = sum(folders.values())
         if not total:
             return "# TE: lines around the last matches are left out"[: max(room, 0)]
-        told = f"# TE: {total} more in {files} file{'s' if files > 1 else ''}"
-        for number in (3, 2, 1):
-            largest = nlargest(number, folders.items(), key=lambda item: item[1])
-            named = [f"{self._folder(folder)} {count}" for folder, count in largest]
-            elsewhere = total - sum(count for _, count in largest)
-            longer = f"{told}: {', '.join([*named, *([f'{elsewhere} elsewhere'] if elsewhere else [])])}"
-            if len(longer) <= room:
-                return longer
-        return told[: max(room, 0)]
-
-    def _folder(self, folder: bytes) -> str:
-        root, relative = self._workspace.locate(folder + b"/")
-        return self._workspace.shown(root, relative) if relative or root.alias else "./"
-
-    def _order(self, budget: int) -> list[int]:
-        """The files in the order in which they are shown, as many as there may be room for."""
-        paths, place = self._accounts.paths, self._workspace.order
-        return nsmallest(budget // SHORTEST_LINE + 1, range(len(paths)), key=lambda index: place(paths[index]))
-
-    def _all(self, order: list[int], budget: int) -> Iterator[Line]:
-        if self._query.output != "lines":
-            for index in order:
-                yield from self._listed(index)
-            return
-        for index, first, last in self._rounds(order, budget):
-            yield from self._of_file(index, first, last)
-
-    def _rounds(self, order: list[int], budget: int) -> Iterator[tuple[int, int, int | None]]:
-        """Which hits to show in turn: (file, from, to)."""
-        if self._query.context:
-            yield from ((index, 0, None) for index in order)
-            return
-        counts = [self._accounts.counts[index] for index in order]
-        share, most = FAIR_SHARE, max(counts, default=0)
-        while share < most and sum(min(count, share) for count in counts) * USUAL_LINE < budget:
-            share *= 2
-        yield from ((index, 0, share) for index in order)
-        yield from ((index, share, None) for index in order if self._accounts.counts[index] > share)
-
-    def _listed(self, index: int) -> Iterator[Line]:
-        located = self._workspace.locate(self._accounts.paths[index])
-        if self._verify and not _opens(*located):
-            self._changed[index] = self._accounts.counts[index]
-            return
-        name = self._workspace.shown(*located)
-        count = self._accounts.counts[index]
-        yield Line(f"{name}:{count}" if self._query.output == "counts" else name, count, index)
-
-    def _of_file(self, index: int, first: int, last: int | None) -> Iterator[Line]:
-        located = self._workspace.locate(self._accounts.paths[index])
-        name = "" if self._query.no_filename else self._workspace.shown(*located)
-        original = _Original(*located) if self._verify else None
-        hit = 0
-        try:
-            for printed in self._accounts.lines(index):
-                number, separator, text = _parted(printed)
-                offset = b""
-                if original is not None and number:
-                    offset, _, text = text.partition(separator)
-                if self._query.only_matching and not text:
-                    continue  # an empty match, which grep does not print
-                is_hit = separator == b":"
-                hit += is_hit
-                if last is not None and hit > last:
-                    break
-                if first and hit <= first:
-                    continue
-                if not number:
-                    yield Line("--")
-                    continue
-                long = len(text) >= COLUMNS and _CUT in text[-64:]
-                if long:
-                    text = text[: text.rindex(_CUT)]
-                if original is not None and not original.has(int(offset), text):
-                    self._changed[index] = self._changed.get(index, 0) + is_hit
-                    continue
-                yield Line(self._written(name, number, separator.decode(), text, long=long), int(is_hit), index)
-        finally:
-            if original is not None:
-                original.close()
-
-    def _written(self, name: str, number: bytes, separator: str, text: bytes, *, long: bool) -> str:
-        text = text.removeprefix(_BYTE_ORDER_MARK)
-        shown = shown_text(text.rstrip() if self._query.context else text.strip(), LINE_CHARACTERS)
-        place = f"{name}{separator}{number.decode()}{separator}" if name else f"{number.decode()}{separator}"
-        return f"{place} {shown}{'…' if long and not shown.endswith('…') else ''}"
-
-
-class _Original:
-    """A file as our handles reach it, to compare what ripgrep printed with what is there."""
-
-    def __init__(self, root: Root, relative: str) -> None:
-        try:
-            self._handle: int | None = root.open(relative)
-        except (OSError, ValueError):
-            self._handle = None
-
-    def has(self, offset: int, text: bytes) -> bool:
-        if self._handle is None:
-            return False
-        os.lseek(self._handle, offset, os.SEEK_SET)
-        return os.read(self._handle, len(text)) == text if text else True
-
-    def close(self) -> None:
-        if self._handle is not None:
-            os.close(self._handle)
-
-
-def _opens(root: Root, relative: str) -> bool:
-    try:
-        os.close(root.open(relative))
-    except (OSError, ValueError):
-        return False
-    return True
-
-
-def _parted(printed: bytes) -> tuple[bytes, bytes, bytes]:
-    """`12:text` (a hit) or `12-text` (context) in its parts; the number is empty for a line between groups."""
-    text = printed.lstrip(_DIGITS)
-    number = printed[: len(printed) - len(text)]
-    return number, text[:1], text[1:]
+        return by_folder(f"{total} more{self._named} in {files} file{'s' if files > 1 else ''}", folders, room)

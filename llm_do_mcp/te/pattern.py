@@ -29,6 +29,20 @@ _CLASSES = {
     "cntrl": r"\p{Cc}",
     "xdigit": "0-9A-Fa-f",
 }
+_LAST_WITH_CASE = 0x2E00
+"""Beyond it, letters with case are rare."""
+_PYTHON_CLASSES = {
+    "alpha": r"[^\W\d_]",
+    "digit": "0-9",
+    "alnum": r"[^\W_]",
+    "space": r"\s",
+    "blank": r" \t",
+    "punct": r"!-/:-@\[-`{-~",
+    "print": r"[^\x00-\x1f\x7f]",
+    "graph": r"[^\x00-\x20\x7f]",
+    "cntrl": r"\x00-\x1f\x7f",
+    "xdigit": "0-9A-Fa-f",
+}
 
 
 def invalid(reason: str) -> TeError:
@@ -36,12 +50,13 @@ def invalid(reason: str) -> TeError:
     return TeError("invalid_pattern", f"invalid regex pattern: {reason}")
 
 
-def translate(patterns: list[str], *, extended: bool) -> tuple[list[str], bool]:
+def translate(patterns: list[str], *, extended: bool, python: bool = False) -> tuple[list[str], bool]:
     """POSIX patterns in ripgrep's syntax.
 
     Args:
         patterns: The patterns as they were typed.
         extended: As with grep's `-E`; otherwise basic.
+        python: Python's syntax instead, for the search that is used where there is no ripgrep.
 
     Returns:
         The patterns, and whether they need PCRE2 (then all are written for it).
@@ -49,6 +64,8 @@ def translate(patterns: list[str], *, extended: bool) -> tuple[list[str], bool]:
     Raises:
         TeError: `invalid_pattern`.
     """
+    if python:
+        return [_Parser(pattern, extended=extended, pcre=True, python=True).parse() for pattern in patterns], False
     parsers = [_Parser(pattern, extended=extended, pcre=False) for pattern in patterns]
     written = [parser.parse() for parser in parsers]
     if not any(parser.has_reference for parser in parsers):
@@ -59,11 +76,12 @@ def translate(patterns: list[str], *, extended: bool) -> tuple[list[str], bool]:
 class _Parser:
     """Reads one pattern from left to right; groups are kept on a stack, so that depth costs no recursion."""
 
-    def __init__(self, text: str, *, extended: bool, pcre: bool) -> None:
+    def __init__(self, text: str, *, extended: bool, pcre: bool, python: bool = False) -> None:
         self.text = text
         self.at = 0
         self.extended = extended
         self.pcre = pcre
+        self.python = python
         self.has_reference = False
         self.groups: list[tuple[list[str], list[str]]] = []
         self.branches: list[str] = []
@@ -115,7 +133,7 @@ class _Parser:
             self._operator(character)
         elif character in "123456789":
             self.has_reference = True
-            self._add(f"\\g{{{character}}}" if self.pcre else "")
+            self._add(f"(?:\\{character})" if self.python else f"\\g{{{character}}}" if self.pcre else "")
         elif character in "wWsSbBdDt":
             self._add("\\" + character)
         elif character in "<>`'":
@@ -191,6 +209,9 @@ class _Parser:
         self.at += 1
         if not negated and len(content) > 2 and content[0] == content[-1] == ":":
             raise invalid(f"a class is written [[{content}]], not [{content}]")
+        if self.python:  # which has no classes within brackets
+            either = "|".join(item if item.startswith("[^") else f"[{item}]" for item in items)
+            return f"(?:(?!{either})[^\\n])" if negated else f"(?:{either})"
         return ("[^" if negated else "[") + "".join(items) + "]"
 
     def _bracket_item(self) -> str:
@@ -200,6 +221,8 @@ class _Parser:
             if name not in _CLASSES:
                 raise invalid(f"it has no class of the name in a bracket; there are {' '.join(_CLASSES)}")
             self.at = end + 2
+            if self.python:
+                return _python_class(name)
             return f"[:{name}:]" if self.pcre else _CLASSES[name]
         low = self._bracket_character()
         if self.text.startswith("-", self.at) and not self.text.startswith("-]", self.at):
@@ -218,6 +241,13 @@ class _Parser:
                 self.at = end + 2
                 return self.text[end - 1]
         return self._next()
+
+
+def _python_class(name: str) -> str:
+    if name in _PYTHON_CLASSES:
+        return _PYTHON_CLASSES[name]
+    has_case = str.isupper if name == "upper" else str.islower  # Python's patterns cannot ask for it
+    return "".join(character for character in map(chr, range(_LAST_WITH_CASE)) if has_case(character))
 
 
 def _literal(character: str) -> str:

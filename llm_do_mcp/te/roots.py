@@ -21,11 +21,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from llm_do_mcp.te.unlisted import Unlisted
+
 _BY_HANDLE = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 _FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _FILE_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
-_HANDLES = "/proc/self/fd"
+HANDLES = "/proc/self/fd"
+"""Where another program finds the folders that it was handed, by number (Linux)."""
 
 
 class IsLink(OSError):
@@ -44,7 +47,7 @@ class Root:
 
     def __init__(self, alias: str, folder: str | int, suffixes: Sequence[str] | None, *, guarded: bool) -> None:
         self.alias = alias
-        self.path = folder if isinstance(folder, str) else f"{_HANDLES}/{folder}"
+        self.path = folder if isinstance(folder, str) else f"{HANDLES}/{folder}"
         self.suffixes = None if suffixes is None else tuple(suffix.lower() for suffix in suffixes)
         self.handle: int | None = None
         if guarded and _BY_HANDLE:
@@ -56,8 +59,8 @@ class Root:
     @property
     def reached(self) -> str:
         """The path by which another program reaches this very folder."""
-        if self.handle is not None and os.path.isdir(_HANDLES):
-            return f"{_HANDLES}/{self.handle}"
+        if self.handle is not None and os.path.isdir(HANDLES):
+            return f"{HANDLES}/{self.handle}"
         return self.path.replace(os.sep, "/").rstrip("/") or "/"
 
     def stat(self, relative: str) -> os.stat_result:
@@ -87,6 +90,22 @@ class Root:
             os.close(handle)
             raise OSError("not a regular file")
         return handle
+
+    def folder(self, relative: str) -> Folder:
+        """A folder, to be walked from; raises `OSError`, and `IsLink` for a link on the way where guarded."""
+        if self.handle is None:
+            return Folder(self._join(relative), None, guarded=self.guarded)
+        if not relative:
+            return Folder("", os.dup(self.handle), guarded=True)
+        above, name = self._enter(relative)
+        try:
+            return Folder("", os.open(name, _FOLDER_FLAGS | _NO_LINKS, dir_fd=above), guarded=True)
+        finally:
+            os.close(above)
+
+    def shows(self, name: str) -> bool:
+        """Whether a file of this name may be seen, by its suffix."""
+        return self.suffixes is None or name.lower().endswith(self.suffixes)
 
     def _enter(self, relative: str) -> tuple[int, str]:
         """The folder that holds `relative`, reached without following a link, and the last name."""
@@ -119,6 +138,69 @@ class Root:
             self.handle = None
 
 
+class Folder:
+    """A folder on a walk: by its handle in a guarded root, else by its path.
+
+    Args:
+        path: Its path; not used where there is a handle.
+        handle: A handle on it, which belongs to this object.
+        guarded: Whether links are refused.
+    """
+
+    def __init__(self, path: str, handle: int | None, *, guarded: bool) -> None:
+        self._path = path
+        self._handle = handle
+        self._guarded = guarded
+
+    def entries(self) -> list[tuple[str, str]]:
+        """What is in it, by name: the names, and of what kind each is: `f`ile, `d`irectory, `l`ink or `o`ther."""
+        with os.scandir(self._path if self._handle is None else self._handle) as found:
+            return sorted([(entry.name, _kind(entry)) for entry in found])
+
+    def enter(self, name: str) -> Folder:
+        """A folder in it; raises `OSError`, also for a link."""
+        if self._handle is not None:
+            return Folder("", os.open(name, _FOLDER_FLAGS | _NO_LINKS, dir_fd=self._handle), guarded=self._guarded)
+        path = f"{self._path}/{name}"
+        if self._guarded and os.path.islink(path):
+            raise IsLink(name)
+        return Folder(path, None, guarded=self._guarded)
+
+    def stat(self, name: str) -> os.stat_result:
+        """Of an entry itself, also if it is a link."""
+        if self._handle is not None:
+            return os.stat(name, dir_fd=self._handle, follow_symlinks=False)
+        return os.lstat(f"{self._path}/{name}")
+
+    def text(self, name: str, most: int) -> str | None:
+        """The first bytes of a regular file in it, as text; None if there is no such file."""
+        try:
+            if self._handle is not None:
+                handle = os.open(name, _FILE_FLAGS | _NO_LINKS, dir_fd=self._handle)
+            else:
+                handle = os.open(f"{self._path}/{name}", _FILE_FLAGS)
+        except OSError:
+            return None
+        with open(handle, "rb") as file:
+            try:
+                return os.fsdecode(file.read(most)) if stat.S_ISREG(os.fstat(handle).st_mode) else None
+            except OSError:
+                return None
+
+    def close(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+
+def _kind(entry: os.DirEntry[str]) -> str:
+    if entry.is_symlink():
+        return "l"
+    if entry.is_dir(follow_symlinks=False):
+        return "d"
+    return "f" if entry.is_file(follow_symlinks=False) else "o"
+
+
 class Place:
     """A path that a command named: a root and a path below it (empty for the root itself).
 
@@ -136,7 +218,7 @@ class Place:
     def argument(self) -> str:
         """The path as ripgrep is given it. It never starts with `-`."""
         assert self.root.mount is not None
-        return f"{self.root.mount}/{self.relative}" if self.relative else self.root.mount
+        return f"{self.root.mount}/{self.relative}" if self.relative else self.root.mount or "/"
 
 
 class Workspace:
@@ -148,6 +230,10 @@ class Workspace:
         suffixes: Alias → the only suffixes that may be seen there.
         left_out: Alias → why that folder is not searched.
         guarded: Whether paths must not lead out of the roots.
+        base: Where in a plain workspace the command runs: paths are relative to this folder below the root.
+        open_ended: Whether a plain workspace that is not guarded may be left by a path that is typed.
+        gitignore: Whether `.gitignore` files hold.
+        unlisted: Alias → the text of a `.llm-doignore` that holds there, and where the root lies from it.
 
     Raises:
         TeError: `nothing_to_search`: there is no root, or one is gone.
@@ -159,10 +245,19 @@ class Workspace:
         *,
         hidden: Sequence[str],
         suffixes: Mapping[str, Sequence[str]],
-        left_out: Mapping[str, str],
         guarded: bool,
+        left_out: Mapping[str, str] | None = None,
+        base: str = "",
+        open_ended: bool = False,
+        gitignore: bool = True,
+        unlisted: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
-        self.left_out = left_out
+        self.left_out = left_out or {}
+        self.gitignore = gitignore
+        self._base = base.split("/") if base else []
+        self._unlisted = dict(unlisted or {})
+        self._rules: dict[Root, Unlisted] = {}
+        self._named: list[tuple[Root, str]] = []
         self.hidden = frozenset(map(_folded, hidden))
         self.guarded = guarded
         self.roots: list[Root] = []
@@ -176,6 +271,8 @@ class Workspace:
         if not self.roots:
             raise TeError("nothing_to_search", "there is no folder to search")
         self.plain = not self.roots[0].alias
+        self._beyond = Root("", "/", None, guarded=False) if open_ended and os.name == "posix" else None
+        """Where paths lead that leave the workspace; None if they must not."""
 
     def close(self) -> None:
         for root in self.roots:
@@ -193,8 +290,20 @@ class Workspace:
             searched[0].mount = "."
             return searched[0].reached
         for root in searched:
-            root.mount = root.reached
+            root.mount = "" if root is self._beyond else root.reached
         return os.path.abspath(os.sep)
+
+    def mounts(self) -> list[str | None]:
+        """How ripgrep was told of each root; None for those that were not searched."""
+        return [root.mount for root in self._all()]
+
+    def remount(self, mounts: Sequence[str | None]) -> None:
+        """What ripgrep printed in another process is read now, which was told of the roots in this way."""
+        for root, mount in zip(self._all(), mounts, strict=False):
+            root.mount = mount
+
+    def _all(self) -> list[Root]:
+        return self.roots if self._beyond is None else [*self.roots, self._beyond]
 
     def resolve(self, argument: str) -> list[Place]:
         """The places that a path names: several for the virtual folder itself.
@@ -206,7 +315,15 @@ class Workspace:
         missing = TeError("path_not_found", f"no such file or folder: {shown}")
         if not argument or "\0" in argument:
             raise missing
-        parts = self._parts(real_path(argument), shown)
+        try:
+            parts = self._parts(real_path(argument), shown)
+        except TeError:
+            if self._beyond is None:
+                raise
+            path = os.path.normpath(os.path.join(self.roots[0].path, *self._base, argument))
+            if (place := self._place(self._beyond, path.lstrip("/"), shown)) is None:
+                raise missing from None
+            return [place]
         if self._is_hidden(parts):
             raise missing
         if not parts:
@@ -219,10 +336,32 @@ class Workspace:
         place = self._place(root, "/".join(parts if self.plain else parts[1:]), shown)
         if place is None:
             raise missing
+        if place.relative and parts != self._base:
+            self._named.append((root, place.relative))
         return [place]
 
+    def resolve_all(self, arguments: Sequence[str]) -> tuple[list[Place], list[TeError]]:
+        """The places that paths name, and what is wrong with those that name none."""
+        places: list[Place] = []
+        errors: list[TeError] = []
+        for argument in arguments:
+            try:
+                places.extend(self.resolve(argument))
+            except TeError as error:
+                errors.append(error)
+        return places, errors
+
+    def hides(self, name: str) -> bool:
+        """Whether nothing of this name is ever seen."""
+        return _folded(name) in self.hidden
+
     def _is_hidden(self, parts: Sequence[str]) -> bool:
-        return any(_folded(part) in self.hidden for part in parts)
+        return any(map(self.hides, parts))
+
+    def _surely_shown(self, path: str) -> bool:
+        """Whether no name in a path can be hidden; told at once, for the many paths of which it is true."""
+        folded = path.casefold()
+        return path.isascii() and not any(name in folded for name in self.hidden)
 
     def _aliases(self) -> str:
         return " ".join(root.alias for root in self.roots[:20])
@@ -232,12 +371,12 @@ class Workspace:
         outside = TeError("outside", f"{shown} is outside what may be searched")
         if os.name == "nt":
             path = path.replace("\\", "/")
+        parts = list(self._base)
         base = self.roots[0].path.rstrip("/")
         if self.plain and not self.guarded and (path + "/").startswith(base + "/"):
-            path = path[len(base) + 1 :] or "."
+            path, parts = path[len(base) + 1 :] or ".", []
         if path.startswith("/") or (os.name == "nt" and ":" in path):
             raise outside
-        parts: list[str] = []
         for part in path.split("/"):
             if part == "..":
                 if not parts:
@@ -266,7 +405,7 @@ class Workspace:
     def locate(self, path: bytes) -> tuple[Root, str]:
         """The root and the relative path of a path that ripgrep printed."""
         name = os.fsdecode(path)
-        for root in self.roots:
+        for root in self._all():
             if root.mount is not None and name.startswith(root.mount + "/"):
                 return root, name[len(root.mount) + 1 :]
         raise ValueError("ripgrep printed a path of no root")
@@ -274,13 +413,25 @@ class Workspace:
     def is_seen(self, path: bytes) -> bool:
         """Whether a file that ripgrep found may be seen at all."""
         root, relative = self.locate(path)
-        if self._is_hidden(relative.split("/")):
+        if not self._surely_shown(relative) and self._is_hidden(relative.split("/")):
             return False
-        return root.suffixes is None or relative.lower().endswith(root.suffixes)
+        return root.shows(relative) and not self.unlists(root, relative, is_folder=False)
+
+    def unlists(self, root: Root, relative: str, *, is_folder: bool) -> bool:
+        """Whether a `.llm-doignore` keeps a path out of what is found; what is named itself is found all the same."""
+        if root not in self._rules:
+            from llm_do_mcp.te.unlisted import Unlisted
+
+            self._rules[root] = Unlisted(root, *self._unlisted.get(root.alias or ".", ("", "")))
+        rules = self._rules[root]
+        if not rules.any:
+            return False
+        named = [name for place, name in self._named if place is root and f"{relative}/".startswith(f"{name}/")]
+        return rules.hide(relative, max(map(len, named), default=0), is_folder=is_folder)
 
     def order(self, path: bytes) -> tuple[int, bytes]:
         """Where a path that ripgrep printed comes in an answer: by root, in the order they were given, then by name."""
-        for index, root in enumerate(self.roots):
+        for index, root in enumerate(self._all()):
             if root.mount == "." or (root.mount is not None and path.startswith(os.fsencode(root.mount + "/"))):
                 return index, path
         return len(self.roots), path
@@ -289,15 +440,28 @@ class Workspace:
         """A file's name in the answer, usable as a path in the next command."""
         if root.alias:
             return shown_path(f"{root.alias}/{relative}")
-        name = shown_path(relative)
+        if root is self._beyond:
+            return shown_path(f"/{relative}")
+        name = shown_path(self._from_base(relative) if self._base else relative)
         return f"./{name}" if name.startswith(("#", "[", "-")) else name  # it must look like nothing but a path
+
+    def _from_base(self, relative: str) -> str:
+        """A path below the root, as it is typed in the folder in which the command runs."""
+        names, base = relative.split("/"), self._base
+        same = 0
+        while same < min(len(base), len(names) - 1) and names[same] == base[same]:
+            same += 1
+        return "../" * (len(base) - same) + "/".join(names[same:])
 
     def anchored(self, glob: str) -> list[str]:
         """A caller's glob for ripgrep. One with a `/` inside starts at an alias, or else in each of the roots."""
         mark = "!" if glob.startswith("!") else ""
         body = glob[len(mark) :]
-        if self.plain or "/" not in body.rstrip("/") or body.startswith("**/"):
+        if "/" not in body.rstrip("/") or body.startswith("**/"):
             return [glob]
+        if self.plain:
+            base = "".join(f"/{escaped_glob(name)}" for name in self._base)
+            return [f"{mark}{base}/{body.lstrip('/')}" if base else glob]
         from fnmatch import fnmatchcase
 
         body = body.removeprefix("./").lstrip("/")

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import IO
 
 IN_MEMORY = 1 << 20
 CAP = 256 << 20
+_PIECE = 1 << 20
 
 
 class Spool:
@@ -21,6 +23,7 @@ class Spool:
         self._memory = bytearray()
         self._file: IO[bytes] | None = None
         self._full = False
+        self._moved = False
         self.size = 0
         """Bytes kept, at most `CAP`."""
 
@@ -34,7 +37,9 @@ class Spool:
             if self._file is None:
                 self._memory += piece
             else:
-                self._file.seek(self.size)
+                if self._moved:
+                    self._file.seek(self.size)
+                    self._moved = False
                 self._file.write(piece)
         except OSError:
             self._full = True
@@ -49,8 +54,26 @@ class Spool:
             return b""
         if self._file is None:
             return bytes(self._memory[offset : offset + size])
+        self._moved = True
         self._file.seek(offset)
         return self._file.read(size)
+
+    def pieces(self) -> Iterator[bytes]:
+        """All that is kept, piece by piece."""
+        for offset in range(0, self.size, _PIECE):
+            yield self.read(offset, _PIECE)
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether it is small enough to be read whole."""
+        return self._file is None
+
+    def handle(self) -> int:
+        """A handle on the file in which a larger result is, at its beginning: for a program that reads all of it."""
+        assert self._file is not None
+        self._moved = True
+        self._file.seek(0)
+        return self._file.fileno()
 
     def close(self) -> None:
         if self._file is not None:

@@ -31,8 +31,19 @@ del _VISIBLE[0x09]  # a tab is what it looks like
 
 def shown_text(text: bytes, limit: int) -> str:
     """Text as one line of at most `limit` characters; an ellipsis ends it where it was cut."""
-    line = text.decode("utf-8", "replace").translate(_VISIBLE)
+    line = text.decode("utf-8", "replace")
+    if not line.isprintable():
+        line = line.translate(_VISIBLE)
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+_IN_JSON = {code: f"\\u{code:04x}" for code in range(0x20)}
+_IN_JSON |= {ord("\\"): "\\\\", ord('"'): '\\"', ord("\n"): "\\n", ord("\t"): "\\t"}
+
+
+def quoted(text: str) -> str:
+    """Text as a JSON string; as `json.dumps`, whose import a command can do without."""
+    return f'"{text.translate(_IN_JSON)}"'
 
 
 def one_line(text: str, limit: int = 120) -> str:

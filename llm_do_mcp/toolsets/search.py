@@ -5,24 +5,31 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from llm_do_mcp.runtime.function import JSON, Declaration, Function
 from llm_do_mcp.runtime.gate import Call
 from llm_do_mcp.runtime.threads import in_thread
 from llm_do_mcp.sandbox.files import Handles
 from llm_do_mcp.sandbox.root import Root
+from llm_do_mcp.toolsets import envelope
+
+if TYPE_CHECKING:
+    from llm_do_mcp.project.load import Project
 
 _BY_DESCRIPTOR = os.path.isdir("/proc/self/fd")
 """Whether another program can be pointed at a folder that we hold open."""
 
-BUDGET = 16_000
-"""Characters of an answer, its header included."""
+
+WORKSPACE = "workspace"
+"""The alias of the folder that a project widens the search to; its paths are shown without it."""
 
 
-def declare(roots: Sequence[Root], restricted: Mapping[str, str]) -> tuple[Declaration, ...]:
+def declare(project: Project, roots: Sequence[Root], restricted: Mapping[str, str]) -> tuple[Declaration, ...]:
     """The search over roots, as far as reading them needs no approval and shows more than what a run wrote.
 
     Args:
+        project: Whose settings hold.
         roots: The caller's.
         restricted: Alias → the rule by which not every file of a root may be read without asking.
     """
@@ -30,17 +37,19 @@ def declare(roots: Sequence[Root], restricted: Mapping[str, str]) -> tuple[Decla
     for root in roots:
         if root.mode == "out" or root.read_approval:
             left_out[root.alias] = "mode: out" if root.mode == "out" else "read_approval: true"
-    roots = [root for root in roots if root.alias not in left_out]
+    wide = envelope.workspace(project, [root for root in roots if root.alias in left_out])
+    roots = [root for root in roots if root.alias not in left_out] if wide is None else [Root(WORKSPACE, wide)]
     if not roots:
         return ()
     aliases = ", ".join(root.alias for root in roots)
+    where = f"Paths start with one of the folders: {aliases}." if wide is None else "Paths are relative."
     return (
         Declaration(
             name="te",
             shown="te",
             description=(
-                "Search files. One command line, as in a shell: `grep [-i -w -F -E -l -c …] PATTERN [PATH…]`. "
-                f"Paths start with one of the folders: {aliases}. The answer starts with exact totals."
+                "Search and read files. One command line, as in a shell: `grep [-i -w -F -E -l -c …] PATTERN [PATH…]`, "
+                f"`cat [-n] FILE[:FROM-TO]…`, `find [PATH…] [-name …]`. {where} The answer starts with exact totals."
             ),
             input_schema={
                 "type": "object",
@@ -51,18 +60,23 @@ def declare(roots: Sequence[Root], restricted: Mapping[str, str]) -> tuple[Decla
             risk="read",
             idempotent=True,
             toolset="te",
-            options={"roots": [root.to_json() for root in roots], "left_out": left_out},
+            options={
+                "roots": [root.to_json() for root in roots],
+                "left_out": left_out if wide is None else {},
+                "wide": wide is not None,
+                **envelope.settings(project),
+            },
         ),
     )
 
 
 def bind(declaration: Declaration, handles: Handles) -> Function:
     """The search, ready to run."""
-    roots = tuple(Root.from_json(root) for root in declaration.options["roots"])
+    options = declaration.options
+    roots = tuple(Root.from_json(root) for root in options["roots"])
     suffixes = {root.alias: root.suffixes for root in roots if root.suffixes is not None}
     left_out = {
-        alias: f"not all that is there may be read without asking ({why})"
-        for alias, why in declaration.options.get("left_out", {}).items()
+        alias: f"not all that is there may be read without asking ({why})" for alias, why in options["left_out"].items()
     }
 
     def opened(root: Root) -> str | int:
@@ -76,14 +90,14 @@ def bind(declaration: Declaration, handles: Handles) -> Function:
         stop = threading.Event()
 
         def search() -> str:
-            folders = {root.alias: opened(root) for root in roots}
+            folders = {"." if options["wide"] else root.alias: opened(root) for root in roots}
             return te.run(
                 call.input["command"],
                 roots=folders,
                 suffixes=suffixes,
                 left_out=left_out,
-                budget=BUDGET,
                 cancelled=stop.is_set,
+                **envelope.terms(options, roots, f"{call.run.tree.row.id}/{call.run.path}"),
             )
 
         return await in_thread(search, stop=stop.set)

@@ -233,7 +233,8 @@ class Workbench:
         found += self.delegation_of(worker)
         found += creation.declare(worker, self)
         if toolsets.te is not None:
-            found += search.declare(worker.roots, rules.restricted(worker.roots, self.rules_of(worker), "worker"))
+            restricted = rules.restricted(worker.roots, self.rules_of(worker), "worker")
+            found += search.declare(self.project, worker.roots, restricted)
         if toolsets.shell is not None:
             usual = rules.searchable(worker.roots, self.rules_of(worker), "worker")
             found += shell.declare(toolsets.shell, worker.roots, usual, worker.path)

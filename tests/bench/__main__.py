@@ -1,8 +1,8 @@
 """`make bench`: a project of 25 workers beside a bare MCP server with one echo tool; then what has modules of its own.
 
-These are a large project (`large.py`), the loop (`loops.py`) and the journal (`runs.py`); each can be run by itself.
-Everything is measured in pairs that run in turns, so that whatever else the machine does falls on both; the ratio is
-the median over the pairs. Exit code 1 where a target is missed.
+These are a large project (`large.py`), the loop (`loops.py`), the journal (`runs.py`), and `te` (`ranking.py`,
+`searching.py`); each can be run by itself. Everything is measured in pairs that run in turns, so that whatever else the
+machine does falls on both; the ratio is the median over the pairs. Exit code 1 where a target is missed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import median
 
-from tests.bench import large, loops, runs, sdk
+from tests.bench import large, loops, ranking, runs, sdk, searching
 from tests.bench.memory import megabytes
 from tests.bench.wire import ERAS, Era, Wire
 from tests.bench.workload import ECHO, ECHO_ARGUMENTS, READ, READ_ARGUMENTS, TEXT, WORKERS, write_project
@@ -117,6 +117,8 @@ def main() -> int:
     met = large.report(options.pairs) and met
     met = loops.report(options.pairs) and met
     runs.report(5)
+    met = ranking.report([], ranking.HELD_OUT, misses=False) and met
+    met = searching.report(options.pairs) and met
     return 0 if met else 1
 
 

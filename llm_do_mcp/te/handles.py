@@ -1,0 +1,172 @@
+"""Where what was left out of an answer is kept until it is asked for: a private folder of the session.
+
+A handle is the name of a file that only its session finds: the folder's name is a digest of the session's id, so a
+handle of another session is as good as none. Handles die with their session: files that nobody asked for within a
+day are removed, and the newest are kept where the cap on all of them is met. Nothing else is kept.
+
+A file holds the text itself, or, where writing all lines would take longer than the search did, what the text is made
+from when somebody asks for it (`recall.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from contextlib import suppress
+
+from llm_do_mcp.te.settings import KEPT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, BinaryIO
+
+CAP = 512 << 20
+"""Bytes of all that is kept for a user."""
+LARGEST = 256 << 20
+"""Bytes of one text."""
+LIFE_SECONDS = 24 * 3600.0
+PREFIX = "res_"
+RECIPE = ".recipe"
+"""The ending of a file that a text is made from."""
+_DIGITS = 16
+_HEXADECIMAL = frozenset("0123456789abcdef")
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+class Handles:
+    """What one session keeps.
+
+    Args:
+        session: The session's id; any text.
+        folder: Where all sessions of this user keep their things; None for the usual place.
+    """
+
+    def __init__(self, session: str, folder: str | None = None) -> None:
+        self._session = session
+        self._base = folder or usual_folder()
+        self._own: str | None = None
+
+    def keep(self, write: Callable[[BinaryIO], object], *, recipe: bool = False) -> str:
+        """Keep what `write` writes, and return its handle; "" where it cannot be kept."""
+        handle = PREFIX + os.urandom(_DIGITS // 2).hex()
+        try:
+            self._write(handle + RECIPE * recipe, write)
+        except OSError:  # the disk is full, the folder is not ours: there is no handle, and the answer is as good
+            return ""
+        return handle
+
+    def text(self, handle: str, make: Callable[[BinaryIO, BinaryIO], object]) -> BinaryIO | None:
+        """The text behind a handle; None where this session has no such handle.
+
+        Args:
+            handle: As it was given; see `is_handle`.
+            make: Writes the text (second) that is made from a recipe (first).
+        """
+        with suppress(OSError):
+            if (found := self._open(handle)) is not None:
+                return found
+            recipe = self._open(handle + RECIPE)
+            if recipe is None:
+                return None
+            with recipe:
+                self._write(handle, lambda file: make(recipe, file))
+            os.unlink(os.path.join(self._folder(), handle + RECIPE))
+            return self._open(handle)
+        return None
+
+    def _open(self, name: str) -> BinaryIO | None:
+        try:
+            path = os.path.join(self._folder(), name)
+            file = open(path, "rb")  # noqa: SIM115 - the caller closes it
+        except FileNotFoundError:
+            return None
+        os.utime(path)  # in use: among the newest
+        return file
+
+    def _write(self, name: str, write: Callable[[BinaryIO], object]) -> None:
+        """Write a file that is there whole or not at all."""
+        path = os.path.join(self._folder(), name)
+        draft = f"{path}.{os.getpid():x}"
+        try:
+            with open(os.open(draft, _NEW, 0o600), "wb") as file:
+                write(file)
+            os.replace(draft, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(draft)
+            raise
+        self._tidy(path)
+
+    def _folder(self) -> str:
+        """The session's folder, made and checked when it is first needed."""
+        if self._own is None:
+            _make_private(self._base)
+            digest = _blake2b()(self._session.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+            own = os.path.join(self._base, digest)
+            _make_private(own)
+            self._own = own
+        return self._own
+
+    def _tidy(self, newest: str) -> None:
+        """Remove what nobody has asked for in a day, and the oldest where there is more than the cap."""
+        now = time.time()
+        files: list[tuple[float, int, str]] = []
+        with os.scandir(self._base) as sessions:
+            for session in sessions:
+                if not session.is_dir(follow_symlinks=False):
+                    continue
+                kept = _files(session.path)
+                files.extend(kept)
+                if not kept and session.stat().st_mtime < now - LIFE_SECONDS:
+                    with suppress(OSError):
+                        os.rmdir(session.path)
+        left = CAP
+        for modified, size, path in sorted(files, reverse=True):
+            left -= size
+            if path != newest and (left < 0 or modified < now - LIFE_SECONDS):
+                with suppress(OSError):  # another process was faster, or has it open (Windows)
+                    os.unlink(path)
+
+
+def is_handle(text: str) -> bool:
+    """Whether a text has the form of a handle."""
+    digits = text.removeprefix(PREFIX)
+    return len(text) == len(PREFIX) + _DIGITS == len(digits) + len(PREFIX) and _HEXADECIMAL.issuperset(digits)
+
+
+def _blake2b() -> Any:
+    """`hashlib.blake2b`, where possible without all of `hashlib`: loading OpenSSL takes as long as a small search."""
+    try:
+        from _blake2 import blake2b
+    except ImportError:
+        from hashlib import blake2b
+    return blake2b
+
+
+def usual_folder() -> str:
+    """The user's folder below the one for temporary files."""
+    temporary = next((folder for name in ("TMPDIR", "TEMP", "TMP") if (folder := os.environ.get(name))), "/tmp")
+    return os.path.join(temporary, KEPT)
+
+
+def _files(folder: str) -> list[tuple[float, int, str]]:
+    found = []
+    with suppress(OSError), os.scandir(folder) as files:
+        for file in files:
+            with suppress(OSError):
+                about = file.stat(follow_symlinks=False)
+                found.append((about.st_mtime, about.st_size, file.path))
+    return found
+
+
+def _make_private(folder: str) -> None:
+    """Make a folder for the user alone, or make sure that it is one; raises `OSError` where it is not."""
+    with suppress(FileExistsError):
+        os.mkdir(folder, 0o700)
+    about = os.lstat(folder)
+    if not stat.S_ISDIR(about.st_mode) or (
+        hasattr(os, "getuid") and (about.st_uid != os.getuid() or stat.S_IMODE(about.st_mode) & 0o077)
+    ):
+        raise PermissionError("not a private folder of this user")

@@ -1,0 +1,180 @@
+"""How each language introduces a name: the table by which a definition is told from a use.
+
+A definition is a line on which a keyword introduces the very name (`def name`, `type name struct`), or one that has a
+form which only definitions have (`int name(…)` at the margin, `name = …`, `## name`, `name:`). The table says which
+keywords and forms a language has; `symbol.py` reads lines by it. A line is judged by words, never by one pattern for
+all languages: what defines in one is a use in another.
+"""
+
+from __future__ import annotations
+
+FORMS = (
+    "assigned",  # name = …, name: type = …        (at the margin it counts more than inside)
+    "called",  # type name(…)  at the margin, or type name(…) {  inside: C and its family
+    "split",  # name(…)  at the margin, its type on the line above: GNU's C
+    "method",  # name(…) {  inside a body
+    "receiver",  # func (r *T) name(…)
+    "closing",  # } name;  the end of a typedef
+    "key",  # name: …, "name": …, [name]
+    "heading",  # # name
+    "label",  # name() {
+)
+
+
+class Language:
+    """What introduces a name in one language.
+
+    Args:
+        keywords: Words before the name of something with a body: a function, a class, a type, a macro.
+        binders: Words before the name of a value: a variable, a constant, a field.
+        modifiers: Words that may stand before a keyword, or before the type of a function.
+        forms: Of `FORMS`.
+        imports: How a line starts that only makes a name known here; a `_` stands for a space.
+        comments: How a line starts that only speaks of it.
+    """
+
+    __slots__ = ("binders", "comments", "forms", "keywords", "mentions", "modifiers")
+
+    def __init__(
+        self,
+        keywords: str,
+        *,
+        binders: str = "",
+        modifiers: str = "",
+        forms: str = "",
+        imports: str = "",
+        comments: str = "// /* *_",
+    ) -> None:
+        self.keywords = frozenset(keywords.encode().split())
+        self.binders = frozenset(binders.encode().split())
+        self.modifiers = frozenset(modifiers.encode().split())
+        self.forms = frozenset(forms.split())
+        self.comments = _starts(comments)
+        self.mentions = _starts(imports) + self.comments
+
+
+def _starts(words: str) -> tuple[bytes, ...]:
+    return tuple(word.replace("_", " ").encode() for word in words.split())
+
+
+_JAVASCRIPT = Language(
+    "function function* class interface type enum namespace module",
+    binders="const let var get set",
+    modifiers="export default declare abstract async public private protected static readonly override const",
+    forms="assigned method",
+    imports="import_ import{ export_*_from export_{ require(",
+)
+_C_KEYWORDS = "struct union enum #define define typedef"
+_C_MODIFIERS = "static extern inline const volatile unsigned signed struct union enum register"
+_CPP = Language(
+    "class struct union enum namespace #define define concept using typedef",
+    modifiers="static extern inline const constexpr virtual explicit friend template unsigned struct class enum union",
+    forms="called split closing",
+    imports="#include using_namespace",
+)
+_JAVA = Language(
+    "class interface enum record @interface",
+    modifiers="public private protected static final abstract synchronized native default sealed strictfp",
+    forms="called",
+    imports="import_ package_",
+)
+
+LANGUAGES = {
+    "python": Language("def class", modifiers="async", forms="assigned", imports="import_ from_", comments="#"),
+    "javascript": _JAVASCRIPT,
+    "go": Language(
+        "func type", binders="var const", forms="receiver", imports='import_ package_ "', comments="// /* *_"
+    ),
+    "rust": Language(
+        "fn struct enum union trait type mod macro_rules! macro",
+        binders="const static let",
+        modifiers="pub pub(crate) pub(super) pub(self) async unsafe auto extern const default",
+        imports="use_ pub_use_ extern_crate_ pub(crate)_use_",
+        comments="// /* *_ #[",
+    ),
+    "java": _JAVA,
+    "c": Language(_C_KEYWORDS, modifiers=_C_MODIFIERS, forms="called split closing", imports="#include"),
+    "header": Language(_C_KEYWORDS, modifiers=_C_MODIFIERS, forms="called split closing", imports="#include"),
+    "cpp": _CPP,
+    "csharp": Language(
+        "class struct interface enum record delegate namespace event",
+        modifiers="public private protected internal static sealed abstract partial async override virtual readonly "
+        "new",
+        forms="called",
+        imports="using_",
+    ),
+    "ruby": Language(
+        "def class module alias attr_accessor attr_reader attr_writer",
+        forms="assigned",
+        imports="require",
+        comments="#",
+    ),
+    "php": Language(
+        "function class interface trait enum namespace",
+        binders="const",
+        modifiers="public private protected static final abstract readonly",
+        forms="assigned",
+        imports="use_ require include",
+        comments="// /* *_ #",
+    ),
+    "kotlin": Language(
+        "fun class interface object typealias",
+        binders="val var const",
+        modifiers="public private protected internal open abstract final override suspend inline data sealed enum "
+        "annotation companion operator infix tailrec lateinit",
+        imports="import_ package_",
+    ),
+    "swift": Language(
+        "func class struct enum protocol extension actor typealias",
+        binders="let var case",
+        modifiers="public private internal open fileprivate static final override mutating lazy indirect @objc",
+        imports="import_",
+    ),
+    "sql": Language(
+        "table view function procedure trigger index type schema sequence exists",
+        modifiers="create or replace temporary temp unique materialized if not",
+        comments="--",
+    ),
+    "shell": Language(
+        "function alias", modifiers="export local declare readonly", forms="assigned label", comments="#"
+    ),
+    "markdown": Language("", forms="heading", comments="<!--"),
+    "text": Language(""),
+    "keys": Language("", forms="key", comments="# ;"),
+    "other": Language(
+        "def class fn fun func function struct enum union interface trait type typedef module namespace protocol "
+        "record macro sub procedure package defmodule defp defmacro object actor #define define let val",
+        modifiers="export public private protected internal static async final abstract inline extern override",
+        forms="assigned",
+        imports="import_ include_ require use_ using_",
+        comments="#_ // /* *_ --",
+    ),
+}
+"""By name; `other` is for files that no suffix tells."""
+
+_SUFFIXES = {
+    "python": "py pyi pyx pxd",
+    "javascript": "js jsx mjs cjs ts tsx mts cts vue svelte",
+    "go": "go",
+    "rust": "rs",
+    "java": "java groovy scala",
+    "c": "c",
+    "header": "h",
+    "cpp": "cc cpp cxx hh hpp hxx inl m mm cu",
+    "csharp": "cs",
+    "ruby": "rb rake gemspec",
+    "php": "php",
+    "kotlin": "kt kts",
+    "swift": "swift",
+    "sql": "sql",
+    "shell": "sh bash zsh fish",
+    "markdown": "md markdown mdx rst",
+    "text": "txt log csv tsv out",
+    "keys": "yaml yml toml ini cfg conf properties env json",
+}
+_BY_SUFFIX = {suffix.encode(): LANGUAGES[name] for name, suffixes in _SUFFIXES.items() for suffix in suffixes.split()}
+
+
+def language_of(path: bytes) -> Language:
+    """The language of a file, by its suffix."""
+    return _BY_SUFFIX.get(path[path.rfind(b".") + 1 :].lower(), LANGUAGES["other"])

@@ -1,0 +1,390 @@
+"""The search that is used where there is no ripgrep: it takes ripgrep's arguments and prints what ripgrep would print.
+
+It runs as a process of its own, as ripgrep does, so everything around it stays as it is: what is counted and shown is
+made from the same output, and a pattern that would take forever is ended by ending the process. It knows the flags that
+`te grep` gives, and no others. It is slower; its patterns are Python's; it never follows a link.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+from io import BufferedReader, FileIO, TextIOWrapper
+
+from llm_do_mcp.te.envelope import TeError
+from llm_do_mcp.te.globs import Names, expanded
+from llm_do_mcp.te.ignore import Rule
+from llm_do_mcp.te.patience import Patience
+from llm_do_mcp.te.roots import HANDLES, Place, Root, Workspace
+from llm_do_mcp.te.walk import Walk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+TYPES = {
+    "c": "*.c *.h",
+    "cpp": "*.cc *.cpp *.cxx *.hh *.hpp *.hxx *.h *.inl",
+    "cs": "*.cs",
+    "css": "*.css *.scss",
+    "csv": "*.csv",
+    "go": "*.go",
+    "html": "*.html *.htm *.ejs",
+    "java": "*.java *.jsp *.jspx *.properties",
+    "js": "*.js *.jsx *.mjs *.cjs *.vue",
+    "json": "*.json *.jsonl",
+    "kotlin": "*.kt *.kts",
+    "lua": "*.lua",
+    "make": "Makefile makefile *.mk *.mak",
+    "markdown": "*.md *.markdown *.mdown *.mdx",
+    "md": "*.md *.markdown *.mdown *.mdx",
+    "perl": "*.pl *.pm *.t",
+    "php": "*.php *.php3 *.php4 *.php5 *.phtml",
+    "py": "*.py *.pyi",
+    "python": "*.py *.pyi",
+    "rb": "*.rb *.rbw *.gemspec Gemfile Rakefile",
+    "ruby": "*.rb *.rbw *.gemspec Gemfile Rakefile",
+    "rust": "*.rs",
+    "sh": "*.sh *.bash *.zsh *.ksh .bashrc .profile .zshrc",
+    "sql": "*.sql *.psql",
+    "swift": "*.swift",
+    "toml": "*.toml Cargo.lock",
+    "ts": "*.ts *.tsx *.cts *.mts",
+    "txt": "*.txt",
+    "xml": "*.xml *.xsd *.xsl *.xslt *.svg",
+    "yaml": "*.yaml *.yml",
+}
+HEAD = 64 << 10
+_OMITTED = b" [... omitted end of long line]"
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_FOREVER = float("inf")
+
+
+class _Refused(Exception):
+    """Ends the search as ripgrep would: with a message and code 2."""
+
+
+class _Asked:
+    """The arguments, by name; those that may come more than once as lists."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        end = arguments.index("--")
+        self.paths = arguments[end + 1 :]
+        self.lists: dict[str, list[str]] = {}
+        for argument in arguments[:end]:
+            name, _, value = argument.removeprefix("--").partition("=")
+            self.lists.setdefault(name, []).append(value)
+
+    def has(self, name: str) -> bool:
+        return name in self.lists
+
+    def number(self, name: str) -> int | None:
+        value = self.lists[name][-1] if name in self.lists else None
+        if value is None:
+            return None
+        unit = _UNITS.get(value[-1:], 1)
+        return int(value[:-1] if unit > 1 else value) * unit
+
+
+class StandIn:
+    """One search.
+
+    Args:
+        arguments: Those of ripgrep, and `--guarded` where no path may lead through a link.
+        out: Where to print.
+    """
+
+    def __init__(self, arguments: list[str], out: BinaryIO) -> None:
+        self.asked = _Asked(arguments)
+        self.out = out
+        self.found = False
+        self.failed = False
+        self._printed_file = False
+        self._rules = self._all_rules()
+        self._types, self._not_types = (self._names_of_types(name) for name in ("type", "type-not"))
+        self._pattern = None if self.asked.has("files") else self._compiled()
+        self._most = self.asked.number("max-count")
+        self._largest = self.asked.number("max-filesize")
+        self._before = self.asked.number("before-context") or 0
+        self._after = self.asked.number("after-context") or 0
+
+    def run(self) -> int:
+        """Search; returns ripgrep's exit code."""
+        for path in self.asked.paths:
+            if path == "-":
+                self._search(sys.stdin.fileno(), b"-", named=True)
+                continue
+            try:
+                self._below(path)
+            except (OSError, TeError) as error:
+                self._complain(f"{path}: {error}")
+        return 2 if self.failed else int(not self.found)
+
+    # ---- which files ----
+
+    def _below(self, path: str) -> None:
+        folder, relative = _rooted(path)
+        workspace = Workspace(
+            {".": folder},
+            hidden=(),
+            suffixes={},
+            guarded=self.asked.has("guarded"),
+            gitignore=not self.asked.has("no-ignore-vcs"),
+        )
+        root = workspace.roots[0]
+        try:
+            if not stat.S_ISDIR(root.stat(relative).st_mode):
+                self._file(root, relative, os.fsencode(path), named=True)
+                return
+            walk = Walk(
+                workspace,
+                Patience(_FOREVER, None),
+                hidden=self.asked.has("hidden"),
+                no_ignore=self.asked.has("no-ignore"),
+                wanted=lambda below, is_folder: self._wanted(f"{folder}/{below}", is_folder=is_folder),
+            )
+            for entry in walk.below(Place(root, relative)):
+                if entry.kind == "f":
+                    self._file(root, entry.relative, os.fsencode(f"{folder}/{entry.relative}"), named=False)
+            for _ in range(walk.errors):
+                self._complain(f"{path}: a folder could not be read")
+        finally:
+            workspace.close()
+
+    def _file(self, root: Root, relative: str, shown: bytes, *, named: bool) -> None:
+        if self.asked.has("files"):
+            self.found = True
+            return
+        try:
+            handle = root.open(relative)
+        except (OSError, ValueError) as error:
+            self._complain(f"{os.fsdecode(shown)}: {error}")
+            return
+        if self._largest is not None and os.fstat(handle).st_size > self._largest:
+            os.close(handle)
+            return
+        self._search(handle, shown, named=named)
+
+    def _wanted(self, path: str, *, is_folder: bool) -> bool | None:
+        """What globs and types say, in the order of their weight."""
+        names = path.removeprefix("./").lstrip("/").split("/")
+        for rule in self._rules:
+            if rule.matches(names, is_folder=is_folder):
+                return not rule.negated
+        if is_folder:
+            return None
+        if any(not rule.negated for rule in self._rules):
+            return False
+        if self._not_types is not None and self._not_types.match(names[-1]):
+            return False
+        if self._types is not None:
+            return False if not self._types.match(names[-1]) else None
+        return None
+
+    def _all_rules(self) -> list[Rule]:
+        rules: list[Rule] = []
+        for name in ("glob", "iglob"):
+            for glob in self.asked.lists.get(name, []):
+                mark = "!" if glob.startswith("!") else ""
+                try:
+                    rules.extend(
+                        Rule(mark + one, ignore_case=name == "iglob") for one in expanded(glob.removeprefix("!"))
+                    )
+                except ValueError as error:
+                    raise _Refused(f"error parsing glob '{glob}': error: {error}") from error
+        return rules[::-1]
+
+    def _names_of_types(self, flag: str) -> Names | None:
+        types = self.asked.lists.get(flag)
+        if types is None:
+            return None
+        for name in types:
+            if name not in TYPES:
+                raise _Refused(f"unrecognized file type: {name}")
+        return Names(glob for name in types for glob in TYPES[name].split())
+
+    # ---- which lines ----
+
+    def _compiled(self) -> re.Pattern[str]:
+        patterns = self.asked.lists.get("regexp", [])
+        if self.asked.has("fixed-strings"):
+            patterns = list(map(re.escape, patterns))
+        whole = "|".join(f"(?:{pattern})" for pattern in patterns)
+        if self.asked.has("word-regexp"):
+            whole = rf"(?<!\w)(?:{whole})(?!\w)"
+        if self.asked.has("line-regexp"):
+            whole = rf"^(?:{whole})$"
+        smart = self.asked.has("smart-case") and not any(character.isupper() for character in whole)
+        try:
+            return re.compile(whole, re.IGNORECASE if smart or self.asked.has("ignore-case") else 0)
+        except (re.error, RecursionError, OverflowError, ValueError) as error:
+            raise _Refused(f"regex parse error:\nerror: {str(error) or 'it is too deep'}") from error
+
+    def _search(self, handle: int, shown: bytes, *, named: bool) -> None:
+        with BufferedReader(FileIO(handle, closefd=handle > 2), HEAD) as file:
+            try:
+                self._search_file(file, shown, named=named)
+            except OSError as error:
+                self._complain(f"{os.fsdecode(shown)}: {error.strerror}")
+        self.out.flush()
+
+    def _search_file(self, file: BufferedReader[FileIO], shown: bytes, *, named: bool) -> None:
+        head = file.peek(HEAD)
+        is_utf_16 = head.startswith(_UTF_16) and not self.asked.has("encoding")
+        if b"\0" in head and not (named or is_utf_16 or self.asked.has("text")):
+            return
+        lines = matches = 0
+        pattern = self._pattern
+        assert pattern is not None
+        printed = _Printed(self, shown)
+        invert, only = self.asked.has("invert-match"), self.asked.has("only-matching")
+        stops_at_first = self.asked.has("files-with-matches") or self.asked.has("files-without-match")
+        every = (only or self.asked.has("count-matches")) and not invert
+        for number, offset, line in _lines(file, is_utf_16=is_utf_16):
+            if b"\0" in line and not (self.asked.has("text") or (named and printed.lists)):
+                if named and (matches or pattern.search(_text(line))):
+                    printed.note(b"binary file matches", line, offset)
+                elif matches:
+                    printed.note(b"WARNING: stopped searching binary file after match", line, offset)
+                self.found = self.found or named or bool(matches)
+                return
+            text = _text(line)
+            if bool(pattern.search(text)) is invert:
+                printed.context(number, offset, line)
+                continue
+            if self._most is not None and lines >= self._most:
+                break
+            lines += 1
+            occurrences = [found.span() for found in pattern.finditer(text)] if every else []
+            matches += len(occurrences) or 1
+            if stops_at_first:
+                break
+            if only:
+                for start, end in occurrences:
+                    if start == end:
+                        continue
+                    before = len(_bytes(text[:start]))
+                    printed.hit(number, offset + before, _bytes(text[start:end]))
+            else:
+                printed.hit(number, offset, line)
+        printed.end(matches)
+
+    def _complain(self, message: str) -> None:
+        self.failed = True
+        sys.stderr.write(f"rg: {message}\n".encode("utf-8", "replace").decode())
+
+
+class _Printed:
+    """What is printed of one file."""
+
+    def __init__(self, search: StandIn, shown: bytes) -> None:
+        self._search = search
+        self._asked = search.asked
+        self._shown = shown
+        self._begun = False
+        self._last = 0  # the number of the last line that was printed
+        self._wanted_after = 0
+        self._waiting: list[tuple[int, int, bytes]] = []
+        self.lists = any(map(self._asked.has, ("count", "count-matches", "files-with-matches", "files-without-match")))
+
+    def hit(self, number: int, offset: int, text: bytes) -> None:
+        if self.lists:
+            return
+        for line in self._waiting:
+            self._line(*line, b"-")
+        self._waiting.clear()
+        self._line(number, offset, text, b":")
+        self._wanted_after = self._search._after
+
+    def context(self, number: int, offset: int, text: bytes) -> None:
+        if self._wanted_after:
+            self._wanted_after -= 1
+            self._line(number, offset, text, b"-")
+        elif self._search._before:
+            self._waiting = [*self._waiting, (number, offset, text)][-self._search._before :]
+
+    def note(self, what: bytes, line: bytes, offset: int) -> None:
+        at = offset + line.index(b"\0")
+        if not self.lists:
+            if not self._begun and self._search._printed_file:
+                self._search.out.write(b"\n")
+            self._search._printed_file = True
+            self._search.out.write(b'%s: %s (found "\\0" byte around offset %d)\n' % (self._shown, what, at))
+
+    def end(self, matches: int) -> None:
+        search, asked = self._search, self._asked
+        listed = bool(matches) is not asked.has("files-without-match")
+        search.found = search.found or listed
+        if not self.lists or not listed:
+            return
+        search.out.write(self._shown + b"\0")
+        if asked.has("count") or asked.has("count-matches"):
+            search.out.write(b"%d\n" % matches)
+
+    def _line(self, number: int, offset: int, text: bytes, mark: bytes) -> None:
+        out = self._search.out
+        if not self._begun and self._asked.has("heading"):
+            out.write((b"\n" if self._search._printed_file else b"") + self._shown + b"\0")
+        elif self._begun and (self._search._before or self._search._after) and number > self._last + 1:
+            out.write(b"--\n")
+        self._begun = self._search._printed_file = True
+        self._last = number
+        columns = self._asked.number("max-columns")
+        if columns is not None and len(text) >= columns:
+            text = _bytes(_text(text)[:columns]) + _OMITTED
+        if self._asked.has("line-number"):
+            out.write(b"%d%s" % (number, mark))
+        if self._asked.has("byte-offset"):
+            out.write(b"%d%s" % (offset, mark))
+        out.write(text + b"\n")
+
+
+def _rooted(path: str) -> tuple[str, str]:
+    """The folder that may not be left (the working folder, a handle, or the path's own), and the path below it."""
+    if path == "." or path.startswith("./"):
+        return ".", path[2:]
+    if path.startswith(f"{HANDLES}/"):
+        number, _, relative = path[len(HANDLES) + 1 :].partition("/")
+        return f"{HANDLES}/{number}", relative
+    folder, _, name = path.rpartition("/")
+    return (path, "") if os.path.isdir(path) else (folder or ".", name)
+
+
+def _lines(file: BufferedReader[FileIO], *, is_utf_16: bool) -> Iterator[tuple[int, int, bytes]]:
+    """Number, offset and text of each line; UTF-16 as UTF-8."""
+    lines: Iterator[bytes] = iter(file)
+    if is_utf_16:
+        decoded = TextIOWrapper(file, encoding="utf-16", errors="replace", newline="\n")
+        lines = (line.encode("utf-8", "replace") for line in decoded)
+    offset = 0
+    for number, line in enumerate(lines, 1):
+        yield number, offset, line.removesuffix(b"\n")
+        offset += len(line)
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "surrogateescape")
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def main() -> None:
+    """Search as the arguments say, and exit as ripgrep does."""
+    try:
+        code = StandIn(sys.argv[1:], sys.stdout.buffer).run()
+        sys.stdout.flush()
+    except _Refused as refused:
+        sys.stderr.write(f"rg: {refused}\n")
+        code = 2
+    except MemoryError:
+        sys.stderr.write("rg: memory allocation of a line failed\n")
+        code = 101
+    except BrokenPipeError:
+        code = 0
+    os._exit(code)

@@ -1,0 +1,266 @@
+"""The name that a pattern asks for, and what a line that holds it does with it: defines it, imports it, or uses it.
+
+A line is read by the words before the name and the characters behind it, with the table of `languages.py`. What
+decides is that a keyword introduces the very name: `class Child(Name)` defines `Child`, `struct name *p;` uses `name`.
+"""
+
+from __future__ import annotations
+
+from llm_do_mcp.te.languages import LANGUAGES, Language
+
+BODY = 4
+"""A keyword introduces the name: a function, a class, a type, a macro."""
+FORM = 3
+"""The line has the form of a definition: a function of C, a method, a heading."""
+VALUE = 2
+"""A variable or a key at the margin."""
+WEAK = 1
+"""A declaration without a body, or a name that is bound inside something."""
+NONE = 0
+
+_META = frozenset("\\.+*?()[]{}^$")
+_SQL, _HEADER = LANGUAGES["sql"], LANGUAGES["header"]
+_MOST_OCCURRENCES = 4
+_SPACE = b" \t"
+_POINTERS = b"*&"
+NO_DEFINITION_AFTER = frozenset((b"(", b",", b"=", b"!", b"+", b"<", b"{", b"|", b"%", b"?", b"/", b">"))
+NO_DEFINITION_BEFORE = frozenset((b".", b",", b"+", b"%", b"?", b"/", b"|"))
+CLOSED = frozenset(before + after for before in (b".", b" ") for after in (b")", b"]", b"}"))
+"""Characters beside a name that is used: most lines are told apart by them."""
+_NOT_A_TYPE = frozenset(
+    b"return else if while for switch case new throw delete goto await yield raise not in and or print del assert "
+    b"sizeof typeof defer go".split()
+)
+_KEYWORDS = frozenset(word.decode() for language in LANGUAGES.values() for word in language.keywords | language.binders)
+
+
+def name_asked_for(patterns: list[str], *, fixed: bool) -> str | None:
+    """The one name that the patterns ask for, also as `\\bname\\b`, `name(` or `def name`; None if they do not."""
+    if len(patterns) != 1:
+        return None
+    text = patterns[0]
+    if not fixed:
+        for start in ("^", "\\s*", "\\b", "\\<"):
+            text = text.removeprefix(start)
+        for end in ("$", "\\b", "\\>"):
+            text = text.removesuffix(end)
+    text = text.removesuffix("(").removesuffix("\\")
+    *before, name = text.split(" ")
+    is_name = name.replace("-", "_").replace("$", "_").isidentifier()
+    return name if is_name and all(word in _KEYWORDS for word in before) else None
+
+
+def literal_in(patterns: list[str], *, fixed: bool) -> str:
+    """The longest text that each match holds, as far as that is seen at once; empty if it is not."""
+    if len(patterns) != 1 or (not fixed and "|" in patterns[0]):
+        return ""
+    if fixed:
+        return patterns[0]
+    runs = [""]
+    for at, character in enumerate(patterns[0]):
+        if character in _META or patterns[0][at - 1 : at] == "\\":
+            if character in "*?{" and runs[-1]:
+                runs[-1] = runs[-1][:-1]
+            runs.append("")
+        else:
+            runs[-1] += character
+    return max(runs, key=len)
+
+
+class Symbol:
+    """A name to be recognised in lines.
+
+    Args:
+        name: The name.
+        caseless: Whether any case of it counts.
+    """
+
+    def __init__(self, name: str, *, caseless: bool = False) -> None:
+        self.caseless = caseless
+        self.name = (name.lower() if caseless else name).encode()
+
+    def found(self, line: bytes, language: Language) -> tuple[int, bool]:
+        """How strongly a line defines the name (`BODY` … `NONE`), and whether it is this name or a longer one."""
+        where = line.lower() if self.caseless else line
+        best = (NONE, False)
+        at = where.find(self.name)
+        for _ in range(_MOST_OCCURRENCES):
+            if at < 0:
+                break
+            end = at + len(self.name)
+            start, stop = _word(line, at, end)
+            strength = _strength(line[:start], line[stop:], language)
+            if strength:
+                best = max(best, (strength, start == at and stop == end), key=lambda found: (found[1], found[0]))
+            at = where.find(self.name, stop)
+        return best
+
+
+def _word(line: bytes, start: int, end: int) -> tuple[int, int]:
+    """The whole word of which `line[start:end]` is a part."""
+    while start and (line[start - 1 : start].isalnum() or line[start - 1] == 95):
+        start -= 1
+    while end < len(line) and (line[end : end + 1].isalnum() or line[end] == 95):
+        end += 1
+    return start, end
+
+
+def _strength(before: bytes, after: bytes, language: Language) -> int:
+    if before[-1:] in NO_DEFINITION_AFTER or after[:1] in NO_DEFINITION_BEFORE:
+        return NONE
+    words = before.split()
+    if before[-1:] == b"." and after[:1] == b"(" and len(words) == 1:
+        return NONE  # a method of something is called
+    margin = before[:1] not in (b" ", b"\t")
+    if words and before.lstrip().startswith(language.comments):
+        return NONE
+    if "heading" in language.forms:
+        return FORM if words and not words[0].strip(b"#") else NONE
+    if "key" in language.forms:
+        return _key(before.strip(), after.lstrip(), margin=margin)
+    following = after.lstrip()
+    if not words:
+        return _first(following, after, language, margin=margin)
+    if (strength := _introduced(words, before, following, language, margin=margin)) != NONE:
+        return strength
+    if following[:1] in (b"(", b"<") or (following[:1] in (b"=", b"[") and "called" in language.forms):
+        return _typed(words, before, following, language, margin=margin)
+    if "closing" in language.forms and following[:1] == b";" and (words[0] == b"typedef" or before.strip() == b"}"):
+        return BODY if (before.strip() == b"}" and margin) or words[0] == b"typedef" else NONE
+    if words[0] == b"typedef" and before.endswith(b"(*"):
+        return BODY
+    if "method" in language.forms and not margin and following[:1] == b":" and language.modifiers.issuperset(words):
+        return VALUE if b"=>" in following or following.rstrip().endswith((b"(", b">(")) else WEAK
+    if "assigned" in language.forms and before.endswith(b".") and len(words) == 1 and _assigns(following):
+        return VALUE if b"function" in following or b"=>" in following else WEAK
+    return NONE
+
+
+def _introduced(words: list[bytes], before: bytes, following: bytes, language: Language, *, margin: bool) -> int:
+    """A keyword stands right before the name, or before what qualifies it (`def self.name`, `class A::Name`)."""
+    glued = before[-1] not in _SPACE
+    if glued and before[-1] in _POINTERS and words[-1].strip(_POINTERS):
+        return NONE  # a type with its pointer: `int *name`
+    at = len(words) - 1
+    if glued:
+        qualifier = words[-1].strip(b'"`*&')
+        if words[-1][-1:] not in b'.:"`*&' or (qualifier and not qualifier.translate(None, b".:_<>,?").isalnum()):
+            return NONE
+        at -= 1
+    if "receiver" in language.forms and before.startswith(b"func (") and before.rstrip()[-1:] == b")":
+        return BODY if before.count(b"(") == 1 else NONE
+    if at >= 1 and words[at][:1] == b"<" and words[at][-1:] == b">":
+        at -= 1  # fun <T> name
+    if at < 0:
+        return NONE
+    lower = language is _SQL
+    said = [word.lower() for word in words] if lower else words
+    keyword = said[at]
+    if not all(
+        word in language.modifiers or word in language.keywords or word == b"#" or word.startswith((b"@", b"pub("))
+        for word in said[:at]
+    ):
+        return NONE
+    if keyword in language.keywords:
+        if lower and said[0] != b"create":
+            return NONE
+        if keyword in (b"struct", b"union", b"enum", b"class") and "called" in language.forms:
+            return _type_of_c(said, following)
+        if keyword == b"typedef":
+            return NONE
+        return WEAK if following[:1] == b";" and keyword not in (b"struct", b"def", b"mod") else BODY
+    if keyword in language.binders:
+        if b"=>" in following or b"function" in following:
+            return FORM if margin else VALUE
+        return VALUE if margin else WEAK
+    return NONE
+
+
+def _type_of_c(words: list[bytes], following: bytes) -> int:
+    """`struct name` begins a definition, declares, or is only the type of something."""
+    if following[:1] in (b"", b"{", b":", b"/", b"<") or (words[-1] == b"class" and following.endswith(b"{")):
+        return BODY
+    return WEAK if following[:1] == b";" and words[0] != b"typedef" else NONE
+
+
+def _first(following: bytes, after: bytes, language: Language, *, margin: bool) -> int:
+    """The name begins its line."""
+    forms = language.forms
+    ends = following.rstrip()
+    if following[:1] == b"(":
+        if "label" in forms:
+            return FORM if following[1:2] == b")" else NONE
+        if "split" in forms and margin and not ends.endswith(b";"):
+            return FORM if language is not _HEADER else WEAK
+        if "method" in forms and not margin:
+            return _with_body(ends)
+        return NONE
+    if "method" in forms and not margin and following[:1] == b"<" and b"(" in following:
+        return _with_body(ends)
+    if "receiver" in forms and following.startswith((b"struct", b"interface")):
+        return BODY if ends.endswith((b"{", b"}")) else NONE
+    if "assigned" in forms and (_assigns(following) or _annotated(following)):
+        if not margin and after[:1] == b"=":
+            return NONE  # an argument by its name
+        return VALUE if margin else WEAK
+    return NONE
+
+
+def _with_body(ends: bytes) -> int:
+    """What follows the name of a method: its parameters, and a body where it has one here; or else it is a call."""
+    balanced = ends.count(b"(") == ends.count(b")")
+    if ends.endswith(b"{") and balanced:
+        return FORM
+    inside = ends[ends.find(b"(") + 1 :]
+    typed = inside.partition(b":")[0].rstrip(b"?")
+    if not balanced and ends.endswith((b"{", b",")):
+        return FORM if _is_name(typed) and b":" in inside else NONE
+    if balanced and (b"): " in ends or (_is_name(typed) and b":" in inside)):
+        return VALUE if b"=>" not in ends.partition(b"): ")[0] else NONE
+    return NONE
+
+
+def _is_name(text: bytes) -> bool:
+    return text.replace(b"_", b"a").replace(b"$", b"a").isalnum()
+
+
+def _typed(words: list[bytes], before: bytes, following: bytes, language: Language, *, margin: bool) -> int:
+    """Words stand before a name that a parenthesis follows: a function with its type, or a call."""
+    ends = following.rstrip()
+    if "method" in language.forms:
+        return _with_body(ends) if all(word in language.modifiers or word == b"*" for word in words) else NONE
+    if "called" not in language.forms or words[0] in _NOT_A_TYPE:
+        return NONE
+    if before[-1] not in b" \t*&:~>":
+        return NONE
+    kept = before.translate(None, b" \t*&:<>,~_[]().")
+    if not kept.isalnum() or before.count(b"(") != before.count(b")"):
+        return NONE
+    if following[:1] != b"(":
+        return VALUE if margin and following[:1] in (b"=", b"[") else NONE
+    if ends.endswith(b";") or words[0] == b"extern" or b"(" in words[0]:
+        return WEAK
+    if margin:
+        if language is _HEADER and not ends.endswith(b"{") and not {b"static", b"inline"} & set(words):
+            return WEAK
+        return FORM
+    if (ends.endswith(b"{") and ends.count(b"(") == ends.count(b")")) or words[0] in language.modifiers:
+        return FORM
+    return NONE
+
+
+def _assigns(following: bytes) -> bool:
+    return following[:1] == b"=" and following[1:2] not in (b"=", b">", b"~")
+
+
+def _annotated(following: bytes) -> bool:
+    return following[:1] == b":" and following[1:2] != b":" and b"=" in following
+
+
+def _key(before: bytes, following: bytes, *, margin: bool) -> int:
+    """`name: …`, `"name": …`, `- name: …`, `name = …`, `[tool.name]`."""
+    if before[:1] == b"[" and following[:1] == b"]":
+        return VALUE
+    if before in (b"", b'"', b"'", b"-", b"export") and following.lstrip(b"\"' ")[:1] in (b":", b"="):
+        return VALUE if margin else WEAK
+    return NONE

@@ -1,0 +1,162 @@
+"""The log of commands: one line of JSON for each, appended with a single write, so that processes do not mix.
+
+It holds what was asked (flags, patterns, paths) and how large the answer was; never a line of a file. Nothing in it is
+changed later: what a command shows about the one before it in its session is an event of its own, which names that one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import suppress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    Event = dict[str, Any]
+
+SCORES = {"proceeds": 2, "uses_handle": 1, "repeats": -1, "asks_for_help": -2}
+"""What each next action says of the answer before it. Commands cannot show that a person was asked for help; a host
+that sees it may append such an event."""
+TAIL = 256 << 10
+"""Bytes at the end of a log in which the command before is looked for."""
+_MOST_ARGUMENTS = 50
+_LONGEST_ARGUMENT = 300
+_SIMILAR = 0.5
+
+
+class Log:
+    """One log.
+
+    Args:
+        base: The folder that it must lie in.
+        path: Its path below that.
+    """
+
+    def __init__(self, base: str, path: str) -> None:
+        self._base = base
+        self._path = os.path.join(base, path)
+
+    def append(self, event: Event) -> None:
+        """Write one event; a log that cannot be written is not worth failing for."""
+        line = json.dumps(event, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+        with suppress(OSError, ValueError):
+            folder = os.path.dirname(self._path)
+            base = os.path.realpath(self._base)
+            if os.path.commonpath((base, os.path.realpath(folder))) != base:
+                return
+            os.makedirs(folder, exist_ok=True)
+            handle = os.open(self._path, flags, 0o600)
+            try:
+                os.write(handle, line)
+            finally:
+                os.close(handle)
+
+    def events(self, most: int | None = None) -> Iterator[Event]:
+        """All events, or those in the last `most` bytes; lines that are none are passed over."""
+        with suppress(OSError), open(self._path, "rb") as file:
+            if most is not None and (size := os.fstat(file.fileno()).st_size) > most:
+                file.seek(size - most)
+                file.readline()
+            for line in file:
+                with suppress(ValueError):
+                    event = json.loads(line)
+                    if isinstance(event, dict):
+                        yield event
+
+    def record(self, event: Event) -> None:
+        """Write a command's event, and before it what the command shows about the one before it in the session."""
+        before = None
+        for earlier in self.events(TAIL) if event["session_id"] else ():
+            if earlier.get("event") == "command" and earlier.get("session_id") == event["session_id"]:
+                before = earlier
+        if before is not None and (action := next_action(before, event)):
+            shown = {name: event[name] for name in ("timestamp", "agent_id", "session_id")}
+            self.append({"event": "next_action", "of": before["id"], **shown, "action": action})
+        self.append(event)
+
+
+def command_event(
+    arguments: Sequence[str],
+    *,
+    agent: str,
+    session: str,
+    command: str,
+    mode: str,
+    input_size: int,
+    answer: str,
+    truncated: bool,
+    handle: str,
+    seconds: float,
+    error: str,
+    strategy: str,
+) -> Event:
+    """What is told of one command.
+
+    Args:
+        arguments: As it was given.
+        agent: Its agent's id.
+        session: Its session's id.
+        command: Its name.
+        mode: `enriched`, `raw` or `error`.
+        input_size: Bytes that the tool below had to tell.
+        answer: What was answered; only its size is told.
+        truncated: Whether something was left out.
+        handle: The handle that was made, or that was asked for.
+        seconds: How long it took.
+        error: The error's code, or "".
+        strategy: The coach's choice, or "".
+    """
+    now = time.time()
+    return {
+        "event": "command",
+        "id": os.urandom(8).hex(),
+        "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03d}Z",
+        "agent_id": agent or "unknown",
+        "session_id": session,
+        "cmd": command,
+        "arguments": [argument[:_LONGEST_ARGUMENT] for argument in arguments[:_MOST_ARGUMENTS]],
+        "mode": mode,
+        "input_size": input_size,
+        "output_size": len(answer.encode()),
+        "truncated": truncated,
+        "handle_created": bool(handle) and command != "handle",
+        "handle": handle or None,
+        "latency_ms": round(seconds * 1000),
+        "error": error or None,
+        "strategy": strategy or None,
+    }
+
+
+def next_action(before: Event, now: Event) -> str:
+    """What a command shows about the one before it: a key of `SCORES`, or "" for nothing."""
+    if before.get("mode") == "error" or "coach" in (before.get("cmd"), now["cmd"]):
+        return ""
+    if now["cmd"] == "handle":
+        return "uses_handle"
+    if before.get("cmd") == now["cmd"] and _similar(before.get("arguments", []), now["arguments"]):
+        return "repeats"
+    return "proceeds"
+
+
+def _similar(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether two commands of one name ask for nearly the same."""
+    first, second = _meant(one), _meant(other)
+    if not first or not second:
+        return first == second
+    return len(first & second) >= _SIMILAR * min(len(first), len(second))
+
+
+def _meant(arguments: Sequence[str]) -> set[str]:
+    """The words of a command without its flags and name, in small letters."""
+    words = "".join(
+        character.lower() if character.isalnum() else " "
+        for argument in arguments[1:]
+        if not argument.startswith("-")
+        for character in f"{argument} "
+    )
+    return set(words.split())

@@ -1,0 +1,190 @@
+"""Writes the lines of an answer: `path:line: text`, one line each, cut around the match where it is long.
+
+Where the kernel cannot confine ripgrep, nothing it printed is trusted: a line is shown only if the same bytes stand
+at the same place in the file as our own handles reach it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from llm_do_mcp.te.envelope import Line
+from llm_do_mcp.te.text import shown_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from llm_do_mcp.te.accounts import Accounts
+    from llm_do_mcp.te.options import Query
+    from llm_do_mcp.te.roots import Root, Workspace
+
+COLUMNS = 512
+"""Bytes of a line that ripgrep prints."""
+LINE_CHARACTERS = 300
+BEFORE = 80
+"""Characters before the match that a line which is cut keeps."""
+LARGEST_LOOKED_INTO = 16 << 20
+"""Bytes of a file that is read again for a match that lies beyond what ripgrep printed of its line."""
+_CUT = b" [... "
+_DIGITS = b"0123456789"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class Writer:
+    """Writes what was found in files, by their index in the accounts.
+
+    Args:
+        query: What was asked.
+        accounts: What was found.
+        workspace: How paths are shown and opened.
+        around: Text that each match holds, around which long lines are cut; empty if that is not known.
+        verify: Whether each line is compared with the file before it is shown.
+    """
+
+    def __init__(self, query: Query, accounts: Accounts, workspace: Workspace, *, around: bytes, verify: bool) -> None:
+        self._query = query
+        self._accounts = accounts
+        self._workspace = workspace
+        self._around = around.lower() if query.case else around
+        self.verify = verify
+        self.changed: dict[int, int] = {}
+        """By file, the lines that were found and are not there (any more): neither shown nor counted."""
+
+    def listed(self, index: int) -> Iterator[Line]:
+        """A file in the lists (`-l`) and counts (`-c`)."""
+        located = self._workspace.locate(self._accounts.paths[index])
+        if self.verify and not _opens(*located):
+            self.changed[index] = self._accounts.counts[index]
+            return
+        name = self._workspace.shown(*located)
+        count = self._accounts.counts[index]
+        yield Line(f"{name}:{count}" if self._query.output == "counts" else name, count, index)
+
+    def file(self, index: int) -> File:
+        """A file whose lines are to be written. It is to be closed."""
+        root, relative = self._workspace.locate(self._accounts.paths[index])
+        name = "" if self._query.no_filename else self._workspace.shown(root, relative)
+        return File(self, index, name, root, relative)
+
+    def text_of(self, printed: bytes) -> bytes:
+        """A hit's text in what ripgrep printed."""
+        text = parted(printed)[2]
+        return text.partition(b":")[2] if self.verify else text
+
+    def is_empty(self, text: bytes) -> bool:
+        """Whether this is an empty match, which `grep -o` does not print."""
+        return self._query.only_matching and not text
+
+    def cut(self, text: bytes, file: File, number: int, *, long: bool) -> str:
+        """A line's text as it is shown. `long`: ripgrep has printed only its beginning."""
+        text = text.removeprefix(_BYTE_ORDER_MARK)
+        text = text.rstrip() if self._query.context else text.strip()
+        if len(text) <= LINE_CHARACTERS and not long:
+            return shown_text(text, LINE_CHARACTERS)
+        at, start = self.place_in(text), 0
+        if at < 0 and long and self._around and (beyond := file.around(number)):
+            text, at = beyond
+            start = 1
+        before = len(shown_text(text[:at], len(text))) if at > 0 else 0
+        shown = shown_text(text, len(text))
+        if start or before + len(self._around) > LINE_CHARACTERS:
+            start = max(before - BEFORE, 0)
+            shown = "…" + shown[start:]
+        whole = len(shown) <= LINE_CHARACTERS and not long
+        return shown if whole else shown[: LINE_CHARACTERS - 1] + "…"
+
+    def place_in(self, text: bytes) -> int:
+        """Where in a text what each match holds begins; -1 if it is not there."""
+        return (text.lower() if self._query.case else text).find(self._around) if self._around else -1
+
+
+class File:
+    """A file whose lines are written."""
+
+    def __init__(self, writer: Writer, index: int, name: str, root: Root, relative: str) -> None:
+        self._writer = writer
+        self._index = index
+        self._name = name
+        self._root = root
+        self._relative = relative
+        self._original = _Original(root, relative) if writer.verify else None
+
+    def line(self, printed: bytes) -> Line | None:
+        """The line as it is shown, or None if there is nothing to be seen."""
+        number, separator, text = parted(printed)
+        if not number:
+            return Line("--")
+        offset = b""
+        if self._original is not None:
+            offset, _, text = text.partition(separator)
+        if self._writer.is_empty(text):
+            return None
+        is_hit = separator == b":"
+        long = len(text) >= COLUMNS and _CUT in text[-64:]
+        if long:
+            text = text[: text.rindex(_CUT)]
+        if self._original is not None and not self._original.has(int(offset), text):
+            changed = self._writer.changed
+            changed[self._index] = changed.get(self._index, 0) + is_hit
+            return None
+        place = f"{number.decode()}{separator.decode()}"
+        if self._name:
+            place = f"{self._name}{separator.decode()}{place}"
+        return Line(f"{place} {self._writer.cut(text, self, int(number), long=long)}", int(is_hit), self._index)
+
+    def around(self, number: int) -> tuple[bytes, int] | None:
+        """A part of a line that is too long to be printed, and where in it the match is; None if it is not found."""
+        try:
+            handle = self._root.open(self._relative)
+        except (OSError, ValueError):
+            return None
+        with os.fdopen(handle, "rb") as file:
+            if os.fstat(handle).st_size > LARGEST_LOOKED_INTO:
+                return None
+            for _ in range(number):
+                line = file.readline()
+        at = self._writer.place_in(line)
+        if at < 0:
+            return None
+        start = max(at - 4 * BEFORE - 3, 0)  # a character has up to four bytes
+        return line[start : at + 4 * LINE_CHARACTERS], at - start
+
+    def close(self) -> None:
+        if self._original is not None:
+            self._original.close()
+
+
+class _Original:
+    """A file as our handles reach it, to compare what ripgrep printed with what is there."""
+
+    def __init__(self, root: Root, relative: str) -> None:
+        try:
+            self._handle: int | None = root.open(relative)
+        except (OSError, ValueError):
+            self._handle = None
+
+    def has(self, offset: int, text: bytes) -> bool:
+        if self._handle is None:
+            return False
+        os.lseek(self._handle, offset, os.SEEK_SET)
+        return os.read(self._handle, len(text)) == text if text else True
+
+    def close(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+
+
+def _opens(root: Root, relative: str) -> bool:
+    try:
+        os.close(root.open(relative))
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def parted(printed: bytes) -> tuple[bytes, bytes, bytes]:
+    """`12:text` (a hit) or `12-text` (context) in its parts; the number is empty for a line between groups."""
+    text = printed.lstrip(_DIGITS)
+    number = printed[: len(printed) - len(text)]
+    return number, text[:1], text[1:]

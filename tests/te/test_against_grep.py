@@ -1,0 +1,133 @@
+"""`matches` is the number of lines that this machine's own GNU grep prints, command by command."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.te.searching import search, write
+
+TREE = {
+    "main.py": "import os\nimport sys\n\n\ndef main(argv):\n    path = os.path.join('a')  # TODO\n    return path\n",
+    "src/engine.py": "class Engine:\n    def run(self):\n        return self.run\n\n    def Run(self):\n        pass\n",
+    "src/util.js": "function run(a, b) {\n  return a+b;\n}\nconst x = run(1,2); run(3);\n// TODO run\n",
+    "src/deep/a b.c": "int main(void)\n{\n\treturn 0;\n}\n",
+    "docs/readme.md": "# Read me\n\nRun `main.py`. It costs $5 (or 10%).\nfoo.bar fooXbar a|b a+b\n",
+    "tests/test_engine.py": "from src.engine import Engine\n\n\ndef test_run():\n    assert Engine().run\n",
+    "data/words.txt": "alpha\nbeta\nALPHA beta\n\nüber Über\nalpha alpha alpha\nno newline at the end",
+    "data/numbers.csv": "id,value\n1,10\n2,20\n3,x\n",
+    "wanted.pat": "alpha\nimport\n",
+}
+COMMANDS = """
+grep -rn run .
+grep -r run src tests
+grep -rni RUN .
+grep -inr 'run' src/
+grep -rw run .
+grep -rnw -i run src
+grep -rx 'import os' .
+grep -rv run src/util.js
+grep -rvi alpha data/words.txt
+grep -rl run .
+grep -rlw Engine .
+grep -rL run .
+grep -rc run src
+grep -rc -v run src
+grep -ro run .
+grep -rno 'alpha' data
+grep -rnoi '[a-z]*r[a-z]*' docs
+grep -rh run .
+grep -rHn run main.py
+grep -rE 'def|class' .
+grep -rE '^(def|class) ' .
+grep -rE 'run\\(|main\\(' .
+grep -r 'run\\|main' .
+grep -r 'a+b' .
+grep -rE 'a\\+b' .
+grep -rF 'a+b' .
+grep -rF 'foo.bar' .
+grep -r 'foo.bar' .
+grep -rF '$5 (or 10%)' .
+grep -rP '(?<=def )\\w+' .
+grep -roP '\\bdef \\K\\w+' .
+grep -rP '\\d+,\\d+$' data
+grep -re run -e main .
+grep -rnE -e 'x$' -e '^1' data
+grep -rf wanted.pat .
+grep -rnF -f wanted.pat data main.py
+grep -rA1 def .
+grep -rn -B 2 return src
+grep -rnC1 TODO .
+grep -r -2 TODO main.py
+grep -m1 -r run src
+grep -rm 2 a data/words.txt
+grep -rnm1 -o run src
+grep -rn --include='*.py' run .
+grep -rn --include=*.py --include=*.js run .
+grep -rn run . --exclude='*.py'
+grep -rn run . --exclude-dir=tests --exclude-dir src
+grep -rn --include '*.py' --exclude 'test_*' run .
+grep -rn -- -x .
+grep -rn run src -s
+grep -rnsH 'int main' 'src/deep/a b.c'
+grep -rn '^$' .
+grep -rc '' .
+grep -rn '\\<run\\>' .
+grep -rn '\\brun\\b' .
+grep -rni 'über' data
+grep -rn '[[:upper:]]' data
+grep -rnE '[0-9]{2,}' data
+grep -rn '[0-9]\\{2\\}' data
+grep -rE '(al)pha \\1' data
+grep -r 'no newline' data
+grep -rnEo '[[:alpha:]]+' data/words.txt
+grep --recursive --line-number --ignore-case --word-regexp run .
+grep --count --recursive run src
+grep -rn --max-count=1 --regexp=run src
+grep -rnE 'run|' src/engine.py
+grep -rno 'a*' data/words.txt
+grep -rwo 'alpha' data
+grep -rvc '' data
+grep -rx '' .
+""".strip().splitlines()
+
+GREP = shutil.which("grep")
+
+
+def _is_gnu() -> bool:
+    if GREP is None:
+        return False
+    return b"GNU grep" in subprocess.run([GREP, "--version"], capture_output=True, check=False).stdout
+
+
+def _printed_by_grep(words: list[str], folder: Path) -> int:
+    """The lines that grep prints, but for those around a match: with `-c`, what the counts add up to."""
+    environment = {**os.environ, "LC_ALL": "C.UTF-8", "GREP_COLORS": ""}
+    printed = subprocess.run(
+        [str(GREP), "--null", *words[1:]], cwd=folder, capture_output=True, check=False, env=environment
+    ).stdout
+    flags = [word for word in words[1:] if word.startswith("-")]
+    if any("c" in flag for flag in flags if flag[1:2] != "-") or "--count" in flags:
+        return sum(int(line.rpartition(b"\0")[2]) for line in printed.splitlines())
+    if any("l" in flag.lower() for flag in flags if flag[1:2] != "-" and "l" in flag.lower()):
+        return printed.count(b"\0")
+    if not any(letter in flag for flag in flags for letter in "ABC23" if flag[1:2] != "-"):
+        return len(printed.splitlines())
+    hits = (line.partition(b"\0")[2] or line for line in printed.splitlines())
+    return sum(1 for hit in hits if hit.lstrip(b"0123456789")[:1] == b":")
+
+
+@pytest.mark.proves("TE-GREP")
+@pytest.mark.skipif(not _is_gnu(), reason="there is no GNU grep")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_matches_are_the_lines_that_grep_prints(tmp_path: Path, command: str) -> None:
+    write(tmp_path, TREE)
+    words = shlex.split(command)
+    asked = [*words, "-n"] if any(flag in command for flag in ("A1", "B 2", "C1", "-2")) else words
+    answer = search(["te", *words], tmp_path, guard="none")
+    assert answer.meta["matches"] == _printed_by_grep(asked, tmp_path)

@@ -1,0 +1,115 @@
+"""The forms of an answer: the envelope, one JSON object, the tool's own output; each within the budget."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from llm_do_mcp.te import run
+from llm_do_mcp.te.text import quoted
+from tests.te.searching import search, te, write
+
+POSIX = pytest.mark.skipif(os.name != "posix", reason="grep, cat and find of POSIX")
+
+
+@pytest.mark.proves("TE-JSON")
+def test_json_is_one_object_with_what_the_envelope_has(tmp_path: Path) -> None:
+    write(tmp_path, {f'd"{n % 3}\\/ü{n}.py': 'needle = "quoted \\ and\ttabbed"\n' * 9 for n in range(20)})
+    for command in ("grep needle", "find .", "grep -E '('", "frob", "grep needle nope ."):
+        text = run(f"te {command}", roots={".": str(tmp_path)}, budget=100_000, confine=False)
+        whole = json.loads(run(f"te --json {command}", roots={".": str(tmp_path)}, budget=100_000, confine=False))
+        notes = [f"[TE] {note}" for note in whole.get("notes", [])]
+        assert [json.dumps(whole["meta"], separators=(",", ":"), ensure_ascii=False)] == text.splitlines()[1:2]
+        assert notes + whole["lines"] == text.splitlines()[3:]
+
+
+@pytest.mark.proves("TE-JSON", "TE-BUDGET")
+def test_json_keeps_the_budget_and_stays_json(tmp_path: Path) -> None:
+    write(tmp_path, {f'd"{n % 3}\\/ü{n}.py': 'needle = "quoted \\ and\ttabbed"\n\n' * 9 for n in range(20)})
+    for command in ("grep needle", "find .", "cat 'd\"0\\/ü0.py'", "frob", "grep -E '('"):
+        for budget in [*range(0, 1_500, 11), 4_000]:
+            options = {"roots": {".": str(tmp_path)}, "budget": budget, "confine": False}
+            text = run(f"te --json {command}", **options, session="s")  # type: ignore[arg-type]
+            assert len(text) <= budget
+            if budget > 3:
+                told = json.loads(text)
+                if handle := told.get("meta", {}).get("handle"):
+                    chunk = run(f"--json --handle {handle}", **options, session="s")  # type: ignore[arg-type]
+                    assert len(chunk) <= budget
+                    assert budget < 300 or "lines" in json.loads(chunk)
+            for form in ("", "-i "):
+                assert len(run(f"te {form}{command}", **options)) <= budget  # type: ignore[arg-type]
+
+
+@pytest.mark.proves("TE-JSON")
+@pytest.mark.parametrize("text", ["", 'a"b\\c', "\x00\x1f\t\n", "ünï \U0001f600 \u2028"])
+def test_our_json_strings_are_json(text: str) -> None:
+    assert json.loads(quoted(text)) == text
+
+
+@POSIX
+@pytest.mark.proves("TE-RAW")
+@pytest.mark.parametrize(
+    "words",
+    [["grep", "-rn", "needle"], ["grep", "-c", "needle", "a.txt"], ["cat", "a.txt"], ["find", ".", "-name", "a*"]],
+)
+def test_raw_is_the_tool_s_own_output_untouched(tmp_path: Path, words: list[str]) -> None:
+    write(tmp_path, {"a.txt": b"needle \xff\x1b[31m\nneedle", "d/b.txt": "needle\n"})
+    own = subprocess.run(words, cwd=tmp_path, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    ran = te("-i", *words, folder=tmp_path)
+    assert (ran.stdout, ran.stderr, ran.returncode) == (own.stdout, own.stderr, own.returncode)
+    assert own.stdout
+    write(tmp_path, {"llmc.toml": "[tool_envelope]\nenabled = false\n"})
+    assert te(*words, folder=tmp_path).stdout.splitlines()[:1] == own.stdout.splitlines()[:1], "te is switched off"
+
+
+@POSIX
+@pytest.mark.proves("TE-RAW")
+def test_raw_finds_and_changes_nothing(tmp_path: Path) -> None:
+    write(tmp_path, {"a.txt": "x"})
+    for action in (["-delete"], ["-exec", "rm", "{}", ";"], ["-fprint", "b.txt"]):
+        ran = te("-i", "find", ".", *action, folder=tmp_path)
+        assert ran.returncode == 2 and f"does not take {action[0]}".encode() in ran.stdout
+    assert te("-i", "rm", "a.txt", folder=tmp_path).returncode == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+@pytest.mark.proves("TE-RAW")
+def test_raw_through_the_tool_has_no_envelope_and_keeps_its_budget(tmp_path: Path) -> None:
+    write(tmp_path, {"a.py": "needle\n" * 100})
+    text = run("te -i grep needle", roots={"x": str(tmp_path)}, budget=500)
+    lines = text.splitlines()
+    assert lines[0] == "x/a.py:1: needle" and len(text) <= 500
+    assert lines[-1].startswith("# TE: ") and not any(line.startswith("# TE") for line in lines[:-1])
+
+
+@POSIX
+@pytest.mark.proves("TE-ERRORS")
+def test_a_fault_of_ours_is_told_to_agents_and_people_get_the_tool_s_own_output(tmp_path: Path) -> None:
+    write(tmp_path, {"a.txt": "needle\n"})
+    fault = "import llm_do_mcp.te.grep as grep; grep.parse = None"
+    agent = te("grep", "-r", "needle", folder=tmp_path, start=fault)
+    assert agent.returncode == 2 and agent.stderr == b""
+    assert b'{"v":1,"cmd":"grep","error":"internal"}' in agent.stdout
+    assert b"[TE] internal error, operator intervention required" in agent.stdout
+    person = te(
+        "grep", "-r", "needle", folder=tmp_path, start=f"{fault}; import os; os.environ['TE_AGENT_ID'] = 'human-cli'"
+    )
+    assert person.returncode == 0
+    assert b"a.txt:needle" in person.stdout and b"TE_BEGIN" not in person.stdout
+    assert person.stderr == b"te: internal error; this is the tool's own output\n"
+
+
+@pytest.mark.proves("TE-COMMAND")
+def test_the_command_tells_its_version(tmp_path: Path) -> None:
+    assert te("--version", folder=tmp_path).stdout.startswith(b"te 0")
+
+
+@pytest.mark.proves("TE-JSON")
+def test_only_what_stands_before_the_command_is_a_form(tmp_path: Path) -> None:
+    write(tmp_path, {"a.txt": "NEEDLE\n"})
+    assert search("te grep -i needle", tmp_path, guard="none").hits == ["a.txt:1: NEEDLE"]

@@ -1,0 +1,215 @@
+"""Handles: what was left out of an answer is served once, to its session, and to nobody else."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from llm_do_mcp.te import handles
+from tests.te.searching import GUARDS, Answer, search, te, write
+
+
+def left_out(answer: Answer, folder: Path, kept: Path, *, budget: int = 2_000, guard: str = "none") -> list[str]:
+    """All chunks behind the handle of an answer."""
+    chunks: list[str] = []
+    handle = answer.meta["handle"]
+    while True:
+        asked = ["--handle", handle, "--chunk", str(len(chunks) + 1)]
+        chunk = search(asked, folder, guard=guard, budget=budget, session="s", folder=str(kept))
+        assert len(chunk.text) <= budget
+        assert (chunk.code, chunk.meta["chunk"]) == (0, len(chunks) + 1)
+        chunks.append(chunk.text.split("\n", 3)[3])
+        if not chunk.meta.get("truncated"):
+            assert chunk.meta["chunks"] == len(chunks)
+            return chunks
+
+
+COMMANDS = (
+    "te grep needle",
+    "te grep -C1 needle",
+    "te grep -o -e needle -e hay",
+    "te grep -l needle",
+    "te grep -c needle",
+    "te find . -name '*.py'",
+    "te cat a/with_a_long_name_2.py b/with_a_long_name_59.py",
+)
+
+
+@pytest.mark.proves("TE-HANDLE")
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("guard", GUARDS)
+def test_every_character_that_was_left_out_is_served_once(tmp_path: Path, command: str, guard: str) -> None:
+    hay = "    x = 'a needle in the häy'\nhay\n"
+    tree = write(tmp_path / "tree", {f"{'ab'[n % 2]}/with_a_long_name_{n}.py": hay * (n + 1) for n in range(60)})
+    write(tree, {f"tests/test_{n}.py": "needle = 1\n" * 9 for n in range(9)})
+    whole = search(command, tree, guard=guard, budget=2_000_000)
+    answer = search(command, tree, guard=guard, budget=1_500, session="s", folder=str(tmp_path / "kept"))
+    chunks = left_out(answer, tree, tmp_path / "kept", guard=guard)
+    assert chunks
+    served = [*answer.hits, *"".join(chunks).removesuffix("\n").split("\n")]
+    headings = [line for line in served if line.startswith("==> ")]  # of files that are shown in parts
+    assert Counter(served) - Counter(headings) == Counter(whole.hits) - Counter(
+        line for line in whole.hits if "==>" in line
+    )
+
+
+@pytest.mark.proves("TE-HANDLE")
+def test_what_ripgrep_did_not_print_of_a_large_file_is_served_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("llm_do_mcp.te.grep.PER_FILE", 100)
+    tree = write(tmp_path / "tree", {"a.py": "".join(f"needle {n}\n" for n in range(950)), "b.py": "needle\n" * 30})
+    for flags in ("", "-C1", "-o", "-m 500"):
+        command = f"te grep {flags} needle"
+        answer = search(command, tree, guard="none", budget=1_000, session="s", folder=str(tmp_path / "kept"))
+        served = "".join(left_out(answer, tree, tmp_path / "kept"))
+        numbers = re.findall(r"^a\.py:(\d+): ", "\n".join(answer.hits) + "\n" + served, re.MULTILINE)
+        assert sorted(map(int, numbers)) == list(range(1, 501 if "-m" in flags else 951)), command
+        assert answer.meta["matches"] == len(numbers) + 30
+
+
+@pytest.mark.proves("TE-HANDLE")
+def test_a_handle_holds_in_the_next_process_of_its_session_and_in_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = write(tmp_path / "tree", {f"f{n}.py": f"needle {n}\n" * 50 for n in range(99)})
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("TE_SESSION_ID", "mine")
+    ran = te("grep", "needle", folder=tree)
+    handle = re.search(rb'"handle":"(res_\w+)"', ran.stdout)
+    assert handle is not None
+    first = te("--handle", handle[1].decode(), folder=tmp_path)  # whatever the working directory
+    assert (first.returncode, first.stderr) == (0, b"")
+    assert b'"chunk":1' in first.stdout and b"needle 98" in first.stdout + ran.stdout
+    assert te("--handle", handle[1].decode(), "--chunk=2", folder=tree).stdout != first.stdout
+    (kept,) = tmp_path.glob("llm-do-te*")
+    assert {path.stat().st_mode & 0o077 for path in (kept, *kept.rglob("*"))} == {0}
+    monkeypatch.setenv("TE_SESSION_ID", "another")
+    other = te("--handle", handle[1].decode(), folder=tree)
+    assert other.returncode == 2 and b'"error":"unknown_handle"' in other.stdout and b"needle" not in other.stdout
+
+
+@pytest.mark.proves("TE-HANDLE")
+def test_without_an_id_a_session_is_an_agent_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = write(tmp_path / "tree", {f"f{n}.py": f"needle {n}\n" * 50 for n in range(99)})
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    handle = re.search(rb'"handle":"(res_\w+)"', te("grep", "needle", folder=tree).stdout)
+    assert handle is not None
+    assert te("--handle", handle[1].decode(), folder=tree).returncode == 0
+    assert te("--handle", handle[1].decode(), folder=tmp_path).returncode == 2
+
+
+@pytest.mark.proves("TE-HANDLE-BAD")
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--handle", "res_../../etc/passwd"], "invalid_handle"),
+        (["--handle", "res_0123456789abcdeF"], "invalid_handle"),
+        (["--handle", "res_0123456789abcdef0"], "invalid_handle"),
+        (["--handle", ""], "invalid_handle"),
+        (["--chunk", "1"], "invalid_handle"),
+        (["--handle"], "usage"),
+        (["--handle", "res_0123456789abcdef", "--chunk", "0"], "usage"),
+        (["--handle", "res_0123456789abcdef", "--chunk", "-1"], "usage"),
+        (["--handle", "res_0123456789abcdef", "--handle", "x"], "usage"),
+        (["--handle", "res_0123456789abcdef", "grep", "x"], "usage"),
+        (["--handle", "res_0123456789abcdef"], "unknown_handle"),
+    ],
+)
+def test_a_handle_that_is_none_is_an_error(tmp_path: Path, arguments: Sequence[str], error: str) -> None:
+    answer = search(arguments, tmp_path, guard="none", session="s", folder=str(tmp_path / "kept"))
+    assert (answer.code, answer.meta["error"], len(answer.notes)) == (2, error, 1)
+    assert str(tmp_path) not in answer.text
+
+
+@pytest.mark.proves("TE-HANDLE-BAD")
+def test_a_chunk_that_is_not_there_and_a_file_that_has_changed_are_told(tmp_path: Path) -> None:
+    tree = write(tmp_path / "tree", {"long.txt": "line\n" * 200_000})
+    settings = {"guard": "none", "session": "s", "folder": str(tmp_path / "kept")}
+    answer = search("te cat long.txt", tree, **settings)
+    handle = answer.meta["handle"]
+    write(tree, {"long.txt": "other\n" * 200_000})
+    changed = search(f"--handle {handle}", tree, **settings)
+    assert changed.meta["error"] == "changed"
+    answer = search("te cat long.txt", tree, **settings)
+    chunks = search(f"--handle {answer.meta['handle']}", tree, **settings).meta["chunks"]
+    beyond = search(f"--handle {answer.meta['handle']} --chunk {chunks + 1}", tree, **settings)
+    assert beyond.meta["error"] == "no_such_chunk" and f"has {chunks} chunks" in beyond.notes[0]
+    small = search(f"--handle {answer.meta['handle']}", tree, **{**settings, "budget": 200})
+    assert small.meta["error"] == "budget_too_small"
+
+
+@pytest.mark.proves("TE-HANDLE-PRIVATE")
+@pytest.mark.skipif(os.name != "posix", reason="modes and links of POSIX")
+@pytest.mark.parametrize("planted", ["link", "open"])
+def test_a_folder_that_is_not_private_is_not_used(tmp_path: Path, planted: str) -> None:
+    tree = write(tmp_path / "tree", {f"f{n}.py": "needle\n" * 50 for n in range(99)})
+    (tmp_path / "theirs").mkdir(mode=0o700)
+    if planted == "link":
+        (tmp_path / "kept").symlink_to(tmp_path / "theirs")
+    else:
+        (tmp_path / "kept").mkdir()
+        (tmp_path / "kept").chmod(0o755)
+    answer = search("te grep needle", tree, guard="none", session="s", folder=str(tmp_path / "kept"))
+    assert answer.meta["truncated"] and "handle" not in answer.meta
+    assert list((tmp_path / "theirs").iterdir()) == []
+
+
+@pytest.mark.proves("TE-HANDLE-PRIVATE")
+def test_the_newest_are_kept_and_what_is_old_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handles, "CAP", 3_000)
+    mine, other = handles.Handles("mine", str(tmp_path / "kept")), handles.Handles("other", str(tmp_path / "kept"))
+    made = [mine.keep(lambda file: file.write(b"x" * 1_000)) for _ in range(3)]
+    for age, handle in zip((300, 200, 100), made, strict=True):
+        (path,) = tmp_path.rglob(handle)
+        os.utime(path, (path.stat().st_atime, path.stat().st_mtime - age))
+    other.keep(lambda file: file.write(b"x" * 1_500))
+    assert [bool(list(tmp_path.rglob(handle))) for handle in made] == [False, False, True]
+    (path,) = tmp_path.rglob(made[2])
+    os.utime(path, (path.stat().st_atime, path.stat().st_mtime - handles.LIFE_SECONDS))
+    other.keep(lambda file: file.write(b"x"))
+    assert not list(tmp_path.rglob(made[2]))
+    assert mine.text(made[2], lambda recipe, file: None) is None
+
+
+@pytest.mark.proves("TE-HANDLE-MEMORY")
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is measured in Linux's units")
+def test_keeping_a_million_matches_keeps_memory_flat(tmp_path: Path) -> None:
+    tree = write(tmp_path / "tree", {f"f{n}.txt": "a needle in the hay\n" * 10_000 for n in range(100)})
+    program = (
+        "import resource, sys\n"
+        "from llm_do_mcp.te import run\n"
+        "def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10\n"
+        "run('grep needle', roots={'.': sys.argv[1]}, confine=False)\n"
+        "before = peak()\n"
+        "answer = run('grep needle', roots={'.': sys.argv[1]}, confine=False, session='s')\n"
+        'handle = answer.partition(\'"handle":"\')[2][:20]\n'
+        "assert '\"chunks\"' in run(f'--handle {handle}', roots={'.': sys.argv[1]}, confine=False, session='s')\n"
+        "print(peak() - before)\n"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    ran = subprocess.run([sys.executable, "-c", program, str(tree)], env=environment, capture_output=True, check=True)
+    assert int(ran.stdout) < 30, "MB more than without a handle, and of what the text is made from"
+
+
+@pytest.mark.proves("TE-NOT-ITSELF")
+def test_a_search_never_finds_what_te_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {"llmc.toml": "[tool_envelope]\n", **{f"f{n}.py": "needle = 1\n" * 50 for n in range(99)}})
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    for flags in ((), ("--hidden", "--no-ignore")):
+        for _ in range(2):
+            ran = te("grep", "-c", *flags, "needle", folder=tmp_path)
+            assert b'"matches":4950,"files":99' in ran.stdout
+            te("grep", "needle", folder=tmp_path)
+    assert (tmp_path / ".llmc" / "te_telemetry.jsonl").read_text().count("needle") > 3
+    assert list(tmp_path.glob("llm-do-te*/*/res_*"))
+    found = te("find", ".", "--hidden", "--no-ignore", folder=tmp_path).stdout
+    assert b"te_telemetry" not in found and b"res_" not in found.partition(b"# TE_END_META")[2]
+    assert te("cat", ".llmc/te_telemetry.jsonl", folder=tmp_path).returncode == 2

@@ -1,0 +1,331 @@
+"""What comes first: definitions, then use, then mentions, then tests and the like; and that nothing is lost."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from llm_do_mcp.te.asides import KINDS, Asides
+from llm_do_mcp.te.languages import language_of
+from llm_do_mcp.te.symbol import NONE, WEAK, Symbol, literal_in, name_asked_for
+from tests.te.searching import GUARDS, search, write
+
+DEFINED = {
+    "a.py": ["def name(self):", "    async def name(", "class name(Base):", "name = 3", "name: int = 3"],
+    "a.ts": [
+        "export function name<T>(x: T): T {",
+        "export default class name extends Other {",
+        "  async name(one: string): Promise<void> {",
+        "  private readonly name: (x: A) => B",
+        "  name(options?: {",
+        "const name = () => {",
+        "export type name = Other",
+        "declare module name {",
+    ],
+    "a.js": ["function* name() {", "exports.name = function () {", "  get name() {", "let name = 1;"],
+    "a.go": [
+        "func name(a int) error {",
+        "func (s *Server) name() {",
+        "type name struct {",
+        "\tname interface {",
+        "var name = 1",
+    ],
+    "a.rs": [
+        "pub(crate) fn name<T>() {",
+        "pub struct name;",
+        "macro_rules! name {",
+        "    pub const name: u8 = 1;",
+        "enum name {",
+    ],
+    "a.java": [
+        "public final class name {",
+        "    private static List<A> name(int a) {",
+        "@Deprecated public @interface name {",
+    ],
+    "a.c": [
+        "static int name(int a, int b)",
+        "name (int a)",
+        "struct name {",
+        "#define name(x) (x)",
+        "# define name 1",
+        "typedef unsigned long name;",
+        "typedef int (*name)(void);",
+        "} name;",
+        "static PyTypeObject name = {",
+    ],
+    "a.cpp": ["void Class::name(int a) {", "class name : public Base {", "namespace name {", "    int name() const {"],
+    "a.cs": ["public sealed class name : Base", "    public async Task<int> name(int a)", "namespace name"],
+    "a.rb": ["  def self.name(a)", "class Outer::name < Base", "module name"],
+    "a.php": ["    public static function name($a)", "final class name extends Base", "trait name"],
+    "a.kt": ["fun <T> List<T>.name(): T {", "data class name(val a: Int)", "internal object name {", "val name = 1"],
+    "a.swift": ["public func name(a: Int) -> Int {", "protocol name: Other {", "extension name {", "let name = 1"],
+    "a.sql": [
+        "CREATE TABLE IF NOT EXISTS public.name (",
+        "create or replace function name(a int)",
+        'CREATE VIEW "name" AS',
+    ],
+    "a.sh": ["name() {", "function name {", "name=3"],
+    "a.md": ["# name", "### The name of it"],
+    "a.yaml": ["name: 3", "  - name: 3"],
+    "a.toml": ["[tool.name]", "name = 3"],
+    "a.json": ['  "name": 3,'],
+}
+USED = {
+    "a.py": [
+        "class Child(name):",
+        "x = name()",
+        "    return name",
+        "call(name=3)",
+        "    other.name()",
+        "# def name",
+        "x = name == 3",
+    ],
+    "a.ts": [
+        "  name('x', () => {",
+        "new name(x)",
+        "  this.name(x)",
+        "import { name } from './a'",
+        "// class name {",
+        "if (name(x)) {",
+    ],
+    "a.go": ["func other(a int) pkg.name {", "\tname(x)", "x := name{}", "return name(x)"],
+    "a.rs": ["impl Other for name {", "let x = name::new();", "use a::name;", "// fn name() {"],
+    "a.java": ["class Other extends name {", "        return name(a);", "import a.name;"],
+    "a.c": [
+        "struct name *pointer;",
+        "    return name(a);",
+        "    x = name(a);",
+        " * name (of a thing)",
+        "#include <name.h>",
+    ],
+    "a.rb": ["class Child < name", "  name.call(1)"],
+    "a.sql": ["SELECT * FROM name;", "ALTER TABLE name ADD x int;", "-- create table name"],
+    "a.md": ["The name of it", "class name"],
+    "a.txt": ["def name():", "name = 3"],
+}
+
+
+@pytest.mark.proves("TE-DEFINITIONS")
+@pytest.mark.parametrize(("path", "line"), [(path, line) for path, lines in DEFINED.items() for line in lines])
+def test_a_line_that_introduces_the_name_is_a_definition(path: str, line: str) -> None:
+    strength, exact = Symbol("name").found(line.encode(), language_of(path.encode()))
+    assert strength > NONE
+    assert exact
+    assert Symbol("NAME", caseless=True).found(line.encode(), language_of(path.encode())) == (strength, True)
+    longer = line.replace("name", "rename")
+    assert not Symbol("name").found(longer.encode(), language_of(path.encode()))[1], "it defines another name"
+
+
+@pytest.mark.proves("TE-DEFINITIONS")
+@pytest.mark.parametrize(("path", "line"), [(path, line) for path, lines in USED.items() for line in lines])
+def test_a_line_that_uses_the_name_is_none(path: str, line: str) -> None:
+    assert Symbol("name").found(line.encode(), language_of(path.encode()))[0] == NONE
+
+
+@pytest.mark.proves("TE-DEFINITIONS")
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("a.c", "struct name;"),
+        ("a.c", "int name(int a);"),
+        ("a.h", "PyAPI_FUNC(int) name(int,"),
+        ("a.cpp", "class name;"),
+    ],
+)
+def test_a_declaration_is_weaker_than_a_definition(path: str, line: str) -> None:
+    assert Symbol("name").found(line.encode(), language_of(path.encode())) == (WEAK, True)
+
+
+@pytest.mark.proves("TE-DEFINITIONS")
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("connect", "connect"),
+        ("\\bconnect\\b", "connect"),
+        ("\\<connect\\>", "connect"),
+        ("connect(", "connect"),
+        ("connect\\(", "connect"),
+        ("^def connect", "connect"),
+        ("class Größe", "Größe"),
+        ("max-width", "max-width"),
+        ("$scope", "$scope"),
+        ("two words", None),
+        ("a.*b", None),
+        ("a\\|b", None),
+        ("", None),
+        ("3", None),
+    ],
+)
+def test_a_pattern_that_names_a_symbol_is_recognised(pattern: str, name: str | None) -> None:
+    assert name_asked_for([pattern], fixed=False) == name
+    assert name_asked_for([pattern, "other"], fixed=False) is None
+
+
+@pytest.mark.proves("TE-RANKED")
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("./src/a.py", None),
+        ("./contest/latest.py", None),
+        ("./tests/a.py", "tests"),
+        ("./src/a_test.go", "tests"),
+        ("./src/test_a.py", "tests"),
+        ("./src/a.spec.ts", "tests"),
+        ("./tests/fixtures/a.json", "fixtures"),
+        ("./docs/a.py", "docs"),
+        ("./README.md", "docs"),
+        ("./src/a.pb.go", "generated"),
+        ("./web/app.min.js", "generated"),
+        ("./dist/a.js", "generated"),
+        ("./vendor/github.com/x/tests/a.go", "vendored"),
+        ("./node_modules/x/index.js", "vendored"),
+    ],
+)
+def test_paths_tell_what_is_aside(path: str, kind: str | None) -> None:
+    found = Asides(lambda folder: folder).kind(path.encode())
+    assert (KINDS[found] if found >= 0 else None) == kind
+
+
+PROJECT = {
+    "app/core.py": "import os\n\n\ndef connect(url):\n    return os.open(url)\n",
+    "app/hot.py": "from app.core import connect\n" + "".join(f"x{n} = connect({n})\n" for n in range(4)),
+    "app/one.py": "from app.core import connect\n# connect is slow\nconnect(1)\n",
+    "docs/use.md": "Call connect first.\n",
+    "tests/test_core.py": "from app.core import connect\n\n\ndef test_connect():\n    connect(0)\n",
+    "vendor/lib.py": "def connect():\n    pass\n",
+}
+RANKED = [
+    "app/core.py:4: def connect(url):",
+    *(f"app/hot.py:{n + 2}: x{n} = connect({n})" for n in range(4)),
+    "app/one.py:3: connect(1)",
+    "app/hot.py:1: from app.core import connect",
+    "app/one.py:1: from app.core import connect",
+    "app/one.py:2: # connect is slow",
+    "tests/test_core.py:4: def test_connect():",
+    "tests/test_core.py:5: connect(0)",
+    "docs/use.md:1: Call connect first.",
+    "vendor/lib.py:1: def connect():",
+    "tests/test_core.py:1: from app.core import connect",
+]
+
+
+@pytest.mark.proves("TE-RANKED")
+@pytest.mark.parametrize("guard", GUARDS)
+@pytest.mark.parametrize("pattern", ["connect", "connect(", "\\bconnect"])
+def test_definition_then_use_then_mentions_then_asides(tmp_path: Path, guard: str, pattern: str) -> None:
+    answer = search(["grep", pattern], write(tmp_path, PROJECT), guard=guard)
+    assert answer.hits == [line for line in RANKED if re.search(pattern.replace("(", "\\("), line)]
+
+
+@pytest.mark.proves("TE-RANKED")
+def test_a_definition_that_lies_aside_comes_first_where_there_is_no_other(tmp_path: Path) -> None:
+    write(tmp_path, {"src/a.py": "helper()\nhelper()\n", "tests/util.py": "x = 1\ndef helper():\n    pass\n"})
+    assert search("te grep helper", tmp_path).hits[0] == "tests/util.py:2: def helper():"
+
+
+@pytest.mark.proves("TE-RANKED")
+def test_lines_of_context_stay_with_their_file_and_those_that_define_come_first(tmp_path: Path) -> None:
+    answer = search("te grep -A1 connect app", write(tmp_path, PROJECT))
+    assert answer.hits[:2] == ["app/core.py:4: def connect(url):", "app/core.py-5-     return os.open(url)"]
+    assert [hit.partition(".py")[0] for hit in answer.hits] == sorted(
+        (hit.partition(".py")[0] for hit in answer.hits), key=["app/core", "app/hot", "app/one"].index
+    )
+
+
+@pytest.mark.proves("TE-RANKED", "TE-DEFINITIONS")
+@pytest.mark.parametrize("guard", GUARDS)
+def test_the_definitions_of_a_large_result_are_those_of_a_small_one(tmp_path: Path, guard: str) -> None:
+    """The large one is read by ripgrep first; no shape of the table may be lost there."""
+    lines = {path: [line for line in lines if not line.startswith(" ")] for path, lines in DEFINED.items()}
+    lines["a.json"] = DEFINED["a.json"]
+    files = {f"{n}/{path}": f"{line}\n" for path, found in lines.items() for n, line in enumerate(found)}
+    first = {f"{path}:1:" for path in files}
+    small = search("te grep -w name", write(tmp_path, files), guard=guard, budget=200_000)
+    defined = [hit for hit in small.hits if hit.partition(" ")[0] in first]
+    assert len(defined) == len(files)
+    many = {f"use/{n}.py": "    x = other.name(1234567890)\n" * 1_000 for n in range(12)}
+    large = search("te grep -w name", write(tmp_path, many), guard=guard, budget=200_000)
+    best = [hit for hit in defined if not hit.startswith("use/")][:30]
+    assert large.hits[:30] == best
+
+
+@pytest.mark.proves("TE-COMPLETE")
+@pytest.mark.parametrize("guard", ["kernel", "verify"])
+def test_every_line_is_shown_once_in_whatever_order(tmp_path: Path, guard: str) -> None:
+    line = "import needle\nneedle = 1\n  x = needle()\n# needle\n"
+    files = {f"{folder}/{n}.py": line * (n * n + 1) for folder in ("a", "b/tests", "vendor") for n in range(12)}
+    answer = search("te grep needle", write(tmp_path, files), guard=guard, budget=1_000_000)
+    assert "truncated" not in answer.meta
+    assert len(answer.hits) == len(set(answer.hits)) == answer.meta["matches"]
+    assert answer.meta["matches"] == sum(content.count("needle") for content in files.values())
+
+
+@pytest.mark.proves("TE-BUDGET", "TE-RANKED")
+def test_each_section_tells_what_is_left_out_of_it(tmp_path: Path) -> None:
+    write(tmp_path, {f"app/m{n}.py": "def connect():\n    connect()\n" + "connect(1)\n" * 9 for n in range(40)})
+    write(tmp_path, {f"tests/test_{n}.py": "connect(2)\n" * 9 for n in range(40)})
+    answer = search("te grep connect", tmp_path, budget=3_000)
+    told = [line for line in answer.text.splitlines() if line.startswith("# TE:")]
+    assert [re.sub(r"\d+", "N", line) for line in told] == [
+        "# TE: N more definitions",
+        "# TE: N more in N files: app/ N",
+        "# TE: N more in tests in N files: tests/ N",
+    ]
+    assert len(answer.hits) + answer.left_out == answer.meta["matches"] == 40 * 11 + 40 * 9
+    assert answer.meta["hot_zone"] == "app/ (55%)"
+    kinds = [hit.partition("/")[0] + (" def" if ": def " in hit else "") for hit in answer.hits]
+    assert list(dict.fromkeys(kinds)) == ["app def", "app", "tests"], "each section shows some of its lines"
+
+
+@pytest.mark.proves("TE-HOT-ZONE")
+def test_the_hot_zone_is_the_deepest_folder_with_half_of_the_hits(tmp_path: Path) -> None:
+    write(tmp_path, {f'src/"q"/b\\c/{n}.py': "needle\n" * 30 for n in range(4)})
+    write(tmp_path, {f"src/z{n}/a.py": "needle\n" * 10 for n in range(4)})
+    assert search("te grep needle", tmp_path, budget=900).meta["hot_zone"] == 'src/"q"/b\\\\c/ (75%)'
+    assert search("te grep needle", {"in": tmp_path}, budget=900).meta["hot_zone"] == 'in/src/"q"/b\\\\c/ (75%)'
+    assert "hot_zone" not in search("te grep needle", tmp_path, budget=90_000).meta
+
+
+@pytest.mark.proves("TE-LONG-LINES", "A109")
+@pytest.mark.parametrize("guard", GUARDS)
+@pytest.mark.parametrize("before", [0, 200, 400, 5_000, 1_000_000])
+def test_a_long_line_is_cut_around_the_match(tmp_path: Path, before: int, guard: str) -> None:
+    write(tmp_path, {"a.js": "x\n" + "ä" * before + "needle" + "ö" * 5_000 + "\n", "b.js": "needle\n"})
+    for command in ("te grep needle", "te grep -i NEEDLE", "te grep -F needle", "te grep 'need[l]e'"):
+        answer = search(command, tmp_path, guard=guard)
+        shown = next(hit for hit in answer.hits if hit.startswith("a.js"))
+        assert len(shown) < 330
+        assert "needle" in shown
+        assert shown.endswith("ö…")
+        assert ("…" in shown[:-1]) == (before > 200), "what stands before it is told where it is cut"
+        assert "\ufffd" not in shown
+
+
+@pytest.mark.proves("TE-LONG-LINES")
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("foo", "foo"),
+        ("a.*bcd", "bcd"),
+        ("abc*de", "ab"),
+        ("x\\(abc\\)", "abc"),
+        ("a\\|b", ""),
+        ("[abc]", "abc"),
+        ("a?", ""),
+    ],
+)
+def test_the_longest_text_that_a_match_holds(pattern: str, text: str) -> None:
+    assert literal_in([pattern], fixed=False) == text
+    assert literal_in(["a.b"], fixed=True) == "a.b"
+
+
+@pytest.mark.proves("TE-BINARY")
+def test_many_notes_on_binary_files_are_no_lines_of_the_file_before(tmp_path: Path) -> None:
+    write(tmp_path, {f"{'d' * 60}{n:03}.bin": b"needle \0\n" for n in range(300)})
+    write(tmp_path, {f"{n}/{n}.txt": "needle in the hay\n" * 1_000 for n in range(9)})
+    named = " ".join(f"{'d' * 60}{n:03}.bin {n % 9}/{n % 9}.txt" for n in range(200))
+    answer = search(f"te grep needle {named}", tmp_path)
+    assert (answer.meta["matches"], answer.meta["binary"]) == (200_000, 200)
+    assert answer.left_out + len(answer.hits) == answer.meta["matches"]

@@ -1,0 +1,140 @@
+"""What may be set for `te`, and that every limit that is set holds."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llm_do_mcp.te.envelope import TeError
+from llm_do_mcp.te.settings import AGENT_BUDGETS, Settings
+from tests.te.searching import read, search, te, write
+
+
+@pytest.mark.proves("TE-SETTINGS")
+@pytest.mark.parametrize(
+    ("toml", "told"),
+    [
+        ("[tool_envelope]\nenabeld = true", "llmc.toml: tool_envelope.enabeld is not known; did you mean enabled?"),
+        ("[tool_envelope.grep]\npreview = 1", "tool_envelope.grep.preview is not known; did you mean preview_matches?"),
+        ("[tool_envelope.cat]\nzzz = 1", "there are preview_lines, max_output_chars, timeout_ms"),
+        ("[tool_envelope.cat]\nmax_output_chars = 0", "max_output_chars must be a whole number from 1 on"),
+        ("[tool_envelope.cat]\nmax_output_chars = true", "max_output_chars must be a whole number from 1 on"),
+        ("[tool_envelope.coach]\nexplore = 2", "explore must be a number from 0 to 1"),
+        ("[tool_envelope.workspace]\nroot = 1", "root must be a text"),
+        ("[tool_envelope]\nenabled = 1", "enabled must be true or false"),
+        ("tool_envelope = 1", "tool_envelope must be a table"),
+        ('[tool_envelope.agent_budgets]\nme = "x"', "agent_budgets.me must be a whole number from 1 on"),
+        ('[tool_envelope.telemetry]\npath = "/tmp/x.jsonl"', "telemetry.path must be a .jsonl file below llmc.toml's"),
+        ('[tool_envelope.telemetry]\npath = "../x.jsonl"', "telemetry.path must be a .jsonl file below llmc.toml's"),
+        ('[tool_envelope.telemetry]\npath = ".bashrc"', "telemetry.path must be a .jsonl file below llmc.toml's"),
+        ("[tool_envelope", "llmc.toml: "),
+        (b"\xff", "llmc.toml: "),
+    ],
+)
+def test_what_is_not_known_is_an_error_that_names_the_nearest(tmp_path: Path, toml: str | bytes, told: str) -> None:
+    write(tmp_path, {"llmc.toml": toml, "sub/a.py": "needle\n"})
+    ran = te("grep", "needle", folder=tmp_path / "sub")
+    answer = read(ran.stdout.decode(), ran.returncode)
+    assert (answer.code, answer.meta["error"]) == (2, "invalid_config")
+    assert len(answer.notes) == 1 and told in answer.notes[0]
+
+
+@pytest.mark.proves("TE-SETTINGS")
+def test_the_nearest_file_above_is_read_and_one_without_the_section_sets_nothing(tmp_path: Path) -> None:
+    write(tmp_path, {"llmc.toml": "[tool_envelope.grep]\nmax_output_chars = 300\n", "d/e/a.txt": "needle\n" * 99})
+    assert len(te("grep", "needle", folder=tmp_path / "d" / "e").stdout) <= 300
+    write(tmp_path, {"d/llmc.toml": "[other]\nx = 1\n"})
+    assert len(te("grep", "needle", folder=tmp_path / "d" / "e").stdout) > 300
+    assert not list((tmp_path / "d").rglob("*.jsonl"))
+
+
+@pytest.mark.proves("TE-AGENT-BUDGET")
+@pytest.mark.parametrize("agent", [*AGENT_BUDGETS, "never heard of", ""])
+def test_the_agent_s_budget_is_used_and_kept(tmp_path: Path, agent: str) -> None:
+    write(tmp_path, {f"f{n}.py": "needle = 'in the hay'\n" * 400 for n in range(99)})
+    expected = AGENT_BUDGETS.get(agent, AGENT_BUDGETS["default"])
+    answer = search("te grep needle", tmp_path, guard="none", budget=None, agent=agent, session="s")
+    assert 0.97 * expected < len(answer.text) <= expected
+    settings = Settings({"agent_budgets": {"default": 900, "qwen-local": 700}, "grep": {"max_output_chars": 800}})
+    answer = search("te grep needle", tmp_path, guard="none", budget=None, agent=agent, settings=settings)
+    assert 450 < len(answer.text) <= (700 if agent == "qwen-local" else 800)
+
+
+@pytest.mark.proves("TE-AGENT-BUDGET")
+def test_the_command_takes_the_agent_from_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {f"f{n}.py": "needle = 'in the hay'\n" * 100 for n in range(99)})
+    assert 15_000 < len(te("grep", "needle", folder=tmp_path).stdout.decode()) <= 16_000
+    monkeypatch.setenv("TE_AGENT_ID", "qwen-local")
+    assert 27_000 < len(te("grep", "needle", folder=tmp_path).stdout.decode()) <= 28_000
+
+
+@pytest.mark.proves("TE-SETTINGS")
+def test_previews_and_times_are_in_force(tmp_path: Path) -> None:
+    write(tmp_path, {"a.py": "needle = 1\n" * 100, "log.txt": "line\n" * 100})
+    given: dict[str, Any] = {"grep": {"preview_matches": 7}, "cat": {"preview_lines": 5}, "find": {"timeout_ms": 1}}
+    options = {"guard": "none", "settings": Settings(given)}
+    answer = search("te grep needle a.py", tmp_path, **options)
+    assert len(answer.hits) == 7 and answer.breadcrumb.startswith("# TE: 93 more")
+    assert len(search("te cat log.txt", tmp_path, **options).hits) == 5
+    assert len(search("te cat log.txt:10-40", tmp_path, **options).hits) == 31, "what was asked for is no preview"
+    assert options["settings"].seconds("find", 30.0) == 0.001
+
+
+@pytest.mark.proves("TE-WORKSPACE")
+def test_the_workspace_s_root_holds_wherever_the_command_runs(tmp_path: Path) -> None:
+    write(
+        tmp_path, {"llmc.toml": "[tool_envelope.workspace]\nroot = '.'\n[tool_envelope.telemetry]\nenabled = false\n"}
+    )
+    write(tmp_path, {"top.py": "needle\n", "src/a.py": "needle\n", "src/lib/b.py": "needle\n"})
+    write(tmp_path.parent / "beside", {"c.py": "needle\n"})
+
+    def hits(*arguments: str, folder: str = "src") -> list[str]:
+        ran = te(*arguments, folder=tmp_path / folder)
+        return sorted(read(ran.stdout.decode()).hits) or [str(read(ran.stdout.decode()).meta.get("error"))]
+
+    assert hits("grep", "needle") == ["a.py:1: needle", "lib/b.py:1: needle"]
+    assert hits("grep", "needle", "..") == ["../top.py:1: needle", "a.py:1: needle", "lib/b.py:1: needle"]
+    assert hits("grep", "needle", "../top.py") == ["../top.py:1: needle"]
+    assert hits("grep", "needle", str(tmp_path / "top.py")) == ["../top.py:1: needle"]
+    assert hits("grep", "-g", "lib/*.py", "needle") == ["lib/b.py:1: needle"]
+    assert hits("cat", "../top.py") == ["needle"]
+    assert hits("find", "..", "-name", "*.py") == ["../top.py", "a.py", "lib/b.py"]
+    beside = str(tmp_path.parent / "beside" / "c.py")
+    assert hits("grep", "needle", "../../beside") == ["outside"]
+    assert hits("cat", beside) == ["outside"]
+    write(tmp_path, {"llmc.toml": "[tool_envelope.workspace]\nroot = '.'\nallow_outside_root = true\n"})
+    assert hits("grep", "needle", "../../beside") == [f"{beside}:1: needle"]
+    assert hits("grep", "needle", "../../beside", "a.py") == [f"{beside}:1: needle", "a.py:1: needle"]
+    assert hits("cat", beside) == ["needle"]
+    assert hits("grep", "needle") == ["a.py:1: needle", "lib/b.py:1: needle"]
+
+
+@pytest.mark.proves("TE-WORKSPACE")
+@pytest.mark.parametrize("guard", ["none", "kernel", "verify"])
+def test_ignore_files_hold_as_they_are_set(tmp_path: Path, guard: str) -> None:
+    write(tmp_path, {".gitignore": "built/\n", ".llm-doignore": "secret/\n*.key\n", "a.py": "needle\n"})
+    write(tmp_path, {"built/b.py": "needle\n", "secret/c.py": "needle\n", "d/e.key": "needle\n"})
+    respects, ignores = Settings({}), Settings({"workspace": {"respect_gitignore": False}})
+    for settings, found in ((respects, ["a.py"]), (ignores, ["a.py", "built/b.py"])):
+        grep = search("te grep -l needle", tmp_path, guard=guard, settings=settings)
+        find = search("te find . -type f", tmp_path, guard=guard, settings=settings)
+        assert (sorted(grep.hits), sorted(find.hits), grep.meta["matches"]) == (found, found, len(found))
+    named = search("te grep -l needle secret d/e.key", tmp_path, guard=guard)
+    assert sorted(named.hits) == ["d/e.key", "secret/c.py"], "what is named is found"
+
+
+@pytest.mark.proves("TE-SETTINGS")
+def test_what_the_readme_shows_can_be_set() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    shown = readme.partition("```toml\n[tool_envelope]")[2].partition("```")[0]
+    settings = Settings(tomllib.loads(f"[tool_envelope]{shown}")["tool_envelope"], "anywhere")
+    assert settings.most("grep", 99_999) == 20_000 and settings.telemetry == ".llmc/te_telemetry.jsonl"
+
+
+@pytest.mark.proves("TE-SETTINGS")
+def test_settings_are_checked_before_anything_is_done() -> None:
+    with pytest.raises(TeError, match=r"tool_envelope\.grep must be a table"):
+        Settings({"grep": 1})

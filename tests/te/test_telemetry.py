@@ -1,0 +1,154 @@
+"""The log: one whole line for each command, what was asked and never what was found."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llm_do_mcp.te.settings import Settings
+from llm_do_mcp.te.telemetry import Log, next_action
+from tests.te.searching import search, te, write
+
+FIELDS = [
+    *("event", "id", "timestamp", "agent_id", "session_id", "cmd", "arguments", "mode", "input_size", "output_size"),
+    *("truncated", "handle_created", "handle", "latency_ms", "error", "strategy"),
+]
+
+
+def events(folder: Path, path: str = ".llmc/te_telemetry.jsonl") -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / path).read_text().splitlines()]
+
+
+def ask(folder: Path, *commands: str, session: str = "s", **settings: Any) -> list[dict[str, Any]]:
+    """Run commands in a folder that keeps a log; returns its events."""
+    for command in commands:
+        search(
+            command,
+            folder,
+            guard="none",
+            budget=2_000,
+            session=session,
+            agent="me",
+            settings=Settings(settings, str(folder)),
+            folder=str(folder.parent / "kept"),
+        )
+    return events(folder)
+
+
+@pytest.mark.proves("TE-TELEMETRY")
+def test_every_invocation_is_told_and_no_line_of_a_file(tmp_path: Path) -> None:
+    tree = write(tmp_path / "tree", {f"f{n}.py": "needle = 'the very secret'\n" * 50 for n in range(9)})
+    write(tree, {"patterns": "very secret\n"})
+    searches = ["te grep needle", "te cat f1.py", "te find . -name '*.py'", "te grep -E '('"]
+    told = ask(tree, *searches, "te frob", "te grep -f patterns")
+    found = [event for event in told if event["event"] == "command"]
+    assert [event["cmd"] for event in found] == ["grep", "cat", "find", "grep", "te", "grep"]
+    assert [event["error"] for event in found] == [None, None, None, "invalid_pattern", "unknown_command", None]
+    assert [event["mode"] for event in found] == ["enriched"] * 3 + ["error"] * 2 + ["enriched"]
+    assert all(list(event) == FIELDS for event in found)
+    grep = found[0]
+    assert (grep["agent_id"], grep["session_id"], grep["arguments"]) == ("me", "s", ["grep", "needle"])
+    assert grep["truncated"] and grep["handle_created"] and grep["handle"].startswith("res_")
+    assert grep["input_size"] > 10_000 > 2_000 >= grep["output_size"] > 1_000
+    assert "secret" not in (tree / ".llmc" / "te_telemetry.jsonl").read_text()
+
+
+@pytest.mark.proves("TE-TELEMETRY")
+def test_the_next_action_is_an_event_that_names_the_command_before(tmp_path: Path) -> None:
+    tree = write(tmp_path / "tree", {f"f{n}.py": "needle = 1\n" * 50 for n in range(9)})
+    ask(tree, "te grep needle")
+    ask(tree, "te grep other", session="another")
+    handle = events(tree)[0]["handle"]
+    ask(tree, f"te --handle {handle}", "te grep -i NEEDLE f1.py", "te grep -w needle", "te cat f1.py")
+    told = events(tree)
+    by_id = {event["id"]: event for event in told if event["event"] == "command"}
+    actions = [(by_id[event["of"]]["cmd"], event["action"]) for event in told if event["event"] == "next_action"]
+    assert actions == [("grep", "uses_handle"), ("handle", "proceeds"), ("grep", "repeats"), ("grep", "proceeds")]
+    assert [event["session_id"] for event in told if event["event"] == "next_action"] == ["s"] * 4
+
+
+@pytest.mark.proves("TE-TELEMETRY")
+@pytest.mark.parametrize(
+    ("before", "now", "action"),
+    [
+        ("grep connect", "grep connection_pool", "proceeds"),
+        ("grep connect src", "grep -rn connect", "repeats"),
+        ("grep 'def connect'", "grep connect", "repeats"),
+        ("grep connect", "grep connect", "repeats"),
+        ("find . -name x.py", "find src -name x.py", "repeats"),
+        ("grep connect", "cat src/connect.py", "proceeds"),
+        ("grep connect", "coach report", ""),
+    ],
+)
+def test_what_a_command_shows_about_the_one_before(before: str, now: str, action: str) -> None:
+    first, second = ({"cmd": line.split()[0], "arguments": line.split(), "mode": "enriched"} for line in (before, now))
+    assert next_action(first, second) == action
+    assert next_action({**first, "mode": "error"}, second) == "", "what failed says nothing about how answers look"
+
+
+@pytest.mark.proves("TE-TELEMETRY")
+def test_a_hundred_processes_write_whole_lines(tmp_path: Path) -> None:
+    write(tmp_path, {"llmc.toml": "[tool_envelope]\n", "a.txt": "needle\n"})
+    pattern = "x" * 250  # lines that do not fit into a sector or a small buffer
+    program = (
+        "import sys\n"
+        "from llm_do_mcp.te.__main__ import main\n"
+        "print(end='ready', flush=True); sys.stdin.read()\n"
+        f"sys.argv[1:] = ['grep', *['-e', {pattern!r}] * 20, sys.argv[1]]; main()\n"
+    )
+    environment = {**os.environ, "TE_SESSION_ID": "s"}
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, "a.txt"],
+            cwd=tmp_path,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        for _ in range(100)
+    ]
+    for process in running:  # all are loaded before the first may start
+        assert process.stdout is not None and process.stdout.read(5) == b"ready"
+    for process in running:
+        assert process.stdin is not None
+        process.stdin.close()
+    for process in running:
+        assert process.stdout is not None
+        process.stdout.read()
+        process.stdout.close()
+        assert process.wait() == 1
+    told = events(tmp_path)
+    assert len({event["id"] for event in told if event["event"] == "command"}) == 100
+    assert all(event["event"] == "next_action" or len(json.dumps(event)) > 5_000 for event in told)
+
+
+@pytest.mark.proves("TE-TELEMETRY")
+def test_nothing_is_written_where_no_log_is_kept_or_elsewhere(tmp_path: Path) -> None:
+    write(tmp_path / "a", {"a.txt": "needle\n"})
+    te("grep", "needle", folder=tmp_path / "a")
+    write(tmp_path / "a", {"llmc.toml": "[tool_envelope.telemetry]\nenabled = false\n"})
+    te("grep", "needle", folder=tmp_path / "a")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "a.txt", "llmc.toml"]
+    if os.name == "posix":
+        write(tmp_path, {"theirs/file": "as it was"})
+        write(tmp_path / "a", {"llmc.toml": "[tool_envelope]\n"})
+        (tmp_path / "a" / ".llmc").symlink_to(tmp_path / "theirs")
+        te("grep", "needle", folder=tmp_path / "a")
+        assert [path.name for path in (tmp_path / "theirs").iterdir()] == ["file"]
+        (tmp_path / "a" / ".llmc").unlink()
+        (tmp_path / "a" / ".llmc").mkdir()
+        (tmp_path / "a" / ".llmc" / "te_telemetry.jsonl").symlink_to(tmp_path / "theirs" / "file")
+        te("grep", "needle", folder=tmp_path / "a")
+        assert (tmp_path / "theirs" / "file").read_text() == "as it was"
+
+
+@pytest.mark.proves("TE-TELEMETRY")
+def test_lines_that_are_no_events_are_passed_over(tmp_path: Path) -> None:
+    write(tmp_path, {"log.jsonl": b'{"event":"command"\n[1]\n\xff\n{"event":"x"}\n{"event":'})
+    assert list(Log(str(tmp_path), "log.jsonl").events()) == [{"event": "x"}]
