@@ -3,6 +3,9 @@
 #   make demo          run the example project end to end (YES=1: approve every write)
 #   make test          set up and run all tests
 #   make check         lint, format check, types
+#   make clients       fetch the clients of other people's that some tests use (a Node from PyPI where there is none that
+#                      is new enough, programs from npm); without them these tests are skipped, and say so
+#   make conformance   run the protocol's own suite against the server, for both eras; prints how many checks passed
 #   make torture       the long forms of the tests: races of 30 s, hundreds of kills
 #   make bench         speed and memory, side by side with a bare MCP server, pydantic-ai's loop and ripgrep; how well
 #                      te ranks (fetches trees of source, 3 GB unpacked, into the cache folder)
@@ -13,7 +16,7 @@ VENV := .venv
 RUN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check torture bench
+.PHONY: setup demo test check clients conformance torture bench
 
 setup: $(STAMP)
 
@@ -28,12 +31,19 @@ demo: $(STAMP)
 	@$(RUN)/llm-do demo $(if $(YES),--yes)
 
 test: $(STAMP)
-	$(RUN)/python -m pytest
+	$(RUN)/python -m pytest --numprocesses 2 --dist loadfile
 
 check: $(STAMP)
 	$(RUN)/ruff check .
 	$(RUN)/ruff format --check .
 	$(RUN)/mypy
+
+clients: $(STAMP)
+	@$(RUN)/python -m pip install --quiet --group clients || true
+	@$(RUN)/python -m tests.javascript
+
+conformance: clients
+	@$(RUN)/python -m tests.conformance
 
 torture: $(STAMP)
 	$(RUN)/python -m pytest --torture -m torture

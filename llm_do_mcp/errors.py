@@ -78,6 +78,10 @@ class NotExported(WorkerNotFound):
     """A worker reference that names what a library keeps to itself."""
 
 
+class NotLookedUp(WorkerNotFound):
+    """A worker reference that may lead into a library that could not be had, which is told of already."""
+
+
 class TemplateFailed(ProjectError):
     """A template that cannot be rendered: undefined variable, forbidden access, or over its limit."""
 

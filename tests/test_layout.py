@@ -25,6 +25,7 @@ LAYERS = (
     "toolsets",
     "serving",
     "check",
+    "testing",
     "cli",
     "server",
 )

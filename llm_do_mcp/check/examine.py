@@ -121,20 +121,26 @@ class _Examination:
     """One look at a project that could be loaded."""
 
     def __init__(
-        self, bench: Workbench, problems: Iterable[ProjectError], *, is_file: bool, import_tools: bool
+        self, bench: Workbench, problems: Sequence[ProjectError], *, is_file: bool, import_tools: bool
     ) -> None:
         self._bench, self._project = bench, bench.project
-        self._is_file, self._import_tools = is_file, import_tools
+        self._lacks = bool(bench.project.levels[0].lacking)
+        """Whether a function that is not there may be one of a library that could not be had."""
+        self._is_file, self._import_tools = is_file, import_tools and not self._lacks
         self._found = reach(bench)
-        self._workers = list(self._found.workers.values())
-        self._places = Places(bench.project, self._found.workers)
+        drafts = self._found.drafts
+        self._whole = list(self._found.workers.values())
+        self._workers = [*self._whole, *(drafts[name] for name in drafts if name not in self._found.unclear)]
+        """Those of which it is known what they are given: whole ones, and broken ones apart from what is broken."""
+        self._places = Places(bench.project, {**self._found.workers, **drafts})
         self._findings = [Finding.of(problem) for problem in (*problems, *self._found.problems)]
-        self._is_whole = not self._findings
+        self._is_whole = not [*problems, *bench.project.scan().problems, *self._found.unclear]
         """Whether all is known: else one that is broken may be what calls a worker, exports it, or has a function."""
 
     async def report(self) -> Report:
         renderer = Renderer()
-        looking = asyncio.get_running_loop().run_in_executor(None, renderer.problems, self._project, self._workers)
+        workers = [*self._whole, *self._found.drafts.values()]
+        looking = asyncio.get_running_loop().run_in_executor(None, renderer.problems, self._project, workers)
         try:
             return await self._report(looking)
         finally:
@@ -154,10 +160,12 @@ class _Examination:
             self._findings += unreachable(self._found, self._places)
         self._findings += odd.folders(self._project, self._workers, self._places)
         self._findings += odd.models(self._bench, self._workers, self._places)
+        self._findings += odd.prices(self._bench, self._workers, self._places)
         self._findings += odd.network(self._workers, self._places)
+        self._findings += odd.commands(self._workers, self._project.root, self._places)
         self._findings += odd.libraries(self._project, self._places)
         self._findings += map(Finding.of, await templates)
-        described = [self._described(worker, given[worker.id], answers[worker.id]) for worker in self._workers]
+        described = [self._described(worker, given[worker.id], answers[worker.id]) for worker in self._whole]
         return Report(self._project, tuple(described), tools, client, _told(self._findings))
 
     def _tools(self) -> dict[str, Published]:
@@ -170,6 +178,8 @@ class _Examination:
         try:
             if self._import_tools:
                 return await self._bench.declarations(worker)
+            if self._project.hosting.refused is None and not self._lacks:
+                self._bench.check_python(worker)
         except ToolModuleError as error:
             self._is_whole = False
             self._findings.append(self._of_tools(str(error).removeprefix(f"worker {worker.id}: "), worker))
@@ -195,6 +205,8 @@ class _Examination:
             return
         modules = await self._bench.host.describe(own)
         self._findings += python.broken(modules)
+        told = {finding.path for finding in self._findings}
+        self._findings += python.empty([module for module in modules if module.path not in told])
         self._findings += python.shadowed(modules, self._workers, given)
         self._findings += python.unseen(modules, given) if self._is_whole else ()
 

@@ -11,10 +11,12 @@ from llm_do_mcp.check.places import Places
 from llm_do_mcp.errors import LlmDoError, ModelError, ProjectError
 from llm_do_mcp.project import contents, libslock
 from llm_do_mcp.project.files import ProjectFiles
+from llm_do_mcp.toolsets.shell_paths import inside
 
 if TYPE_CHECKING:
     from llm_do_mcp.project.effective import Worker
     from llm_do_mcp.project.load import Project
+    from llm_do_mcp.project.settings import ShellDefault, ShellRule
     from llm_do_mcp.sandbox.root import Root
     from llm_do_mcp.toolsets.workbench import Workbench
 
@@ -54,7 +56,28 @@ def models(bench: Workbench, workers: Sequence[Worker], places: Places) -> Itera
     for worker in workers:
         for name in worker.model:
             if (problem := _model_problem(bench, name)) is not None:
-                yield places.of_worker("error", problem, worker, ("model",))
+                if worker.library is not None and name in bench.project.manifest.model:
+                    yield places.of_manifest("error", problem, "model")
+                else:
+                    yield places.of_worker("error", problem, worker, ("model",))
+
+
+def prices(bench: Workbench, workers: Sequence[Worker], places: Places) -> Iterator[Finding]:
+    """Prices of models that nobody has, and limits of cost that cannot be held."""
+    from llm_do_mcp.models.prices import covers
+    from llm_do_mcp.models.turn import Usage
+    from llm_do_mcp.runtime.account import calls_model
+
+    used = dict.fromkeys(name for worker in workers for name in worker.model if calls_model(name))
+    for name in bench.project.manifest.prices:
+        if not any(covers(name, model) for model in used):
+            message = f"prices: no worker has a model {name}; models: {', '.join(used) or 'none'}"
+            yield places.of_manifest("warning", message, "prices", name)
+    for worker in workers:
+        unknown = [name for name in worker.model if calls_model(name) and bench.cost(name, Usage()) is None]
+        if worker.limits.max_cost is not None and unknown:
+            message = f"limits.max_cost cannot be held: no price is known of {', '.join(unknown)}; add it to `prices`"
+            yield places.of_worker("warning", message, worker, ("limits", "max_cost"), ("limits",))
 
 
 def network(workers: Sequence[Worker], places: Places) -> Iterator[Finding]:
@@ -70,6 +93,22 @@ def network(workers: Sequence[Worker], places: Places) -> Iterator[Finding]:
             what = "denies functions of network risk and server-side tools"
             message = f"network_enabled: false {what}; it does not isolate Python or shell commands"
             yield places.of_worker("note", f"{message}, which can reach the network all the same", worker, location)
+
+
+def commands(workers: Sequence[Worker], project: str, places: Places) -> Iterator[Finding]:
+    """What is left to a program that runs without asking: its words are looked at, and not what it does."""
+    for worker in workers:
+        shell = worker.toolsets.shell
+        default = () if shell is None or shell.default is None else (shell.default,)
+        said: Sequence[ShellRule | ShellDefault] = () if shell is None else (*shell.rules, *default)
+        around = [root.alias for root in worker.roots if root.mode != "ro" and inside(project, [root.path])]
+        if around and any(one.allowed and not one.approval_required for one in said):
+            where = ", ".join(around)
+            message = (
+                f"toolsets.shell: a command that runs without asking may change what is protected in {where} (workers, "
+                "tools, .git, approvals.lock) where its words do not name it, as `git config` does"
+            )
+            yield places.of_worker("note", message, worker, ("toolsets", "shell"))
 
 
 def libraries(project: Project, places: Places) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from llm_do_mcp.check.finding import Finding, Severity
 from llm_do_mcp.errors import ProjectError
 from llm_do_mcp.project.files import decode
 from llm_do_mcp.project.strictyaml import Document, KeyPath
-from llm_do_mcp.project.worker import read_worker
+from llm_do_mcp.project.worker import draft_worker
 
 if TYPE_CHECKING:
     from llm_do_mcp.project.effective import Worker
@@ -108,7 +108,7 @@ class Places:
             files = self._project.levels_of(worker.library)[0].files
             try:
                 text = decode(files.read_bytes(worker.path.removeprefix(files.label)), worker.path)
-                found = read_worker(text, worker.path).document
+                found = draft_worker(text, worker.path).document
             except ProjectError:  # it has changed since it was loaded
                 found = Document(worker.path, {})
             self._documents[worker.id] = found

@@ -15,6 +15,7 @@ from llm_do_mcp.check.finding import Finding, Severity
 from llm_do_mcp.project.settings import EVERY_FUNCTION
 from llm_do_mcp.project.toolmodules import library_of
 from llm_do_mcp.runtime.function import Declaration
+from llm_do_mcp.toolsets import custom
 from llm_do_mcp.toolsets.overview import Standing
 
 if TYPE_CHECKING:
@@ -84,6 +85,13 @@ def broken(modules: Sequence[ToolModule]) -> Iterator[Finding]:
         for reason in (module.error, *(function.reason for function in module.broken)):
             if reason is not None:
                 yield pointed(reason)
+
+
+def empty(modules: Sequence[ToolModule]) -> Iterator[Finding]:
+    """Modules that offer nothing: perhaps helpers, perhaps with functions that somebody takes for tools."""
+    for module in modules:
+        if not (module.error or module.functions or module.broken):
+            yield Finding("warning", f"it offers no function; {custom.HOW}", module.path)
 
 
 def unseen(modules: Sequence[ToolModule], given: Mapping[str, Sequence[Declaration]]) -> Iterator[Finding]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from llm_do_mcp.check.finding import Finding
 from llm_do_mcp.check.places import Places
-from llm_do_mcp.errors import NotExported, ProjectError, WorkerNotFound
+from llm_do_mcp.errors import NotExported, NotLookedUp, ProjectError, WorkerNotFound
+from llm_do_mcp.project.build import BrokenWorker
 from llm_do_mcp.project.checked import collecting, nearest, quoted
 from llm_do_mcp.project.effective import ANY_WORKER
 from llm_do_mcp.project.references import covers
@@ -31,13 +32,17 @@ class Reach:
     Args:
         workers: Id → worker, of those that are whole: all of the project's own, and of libraries those that can be
             reached.
+        drafts: Id → worker, of those that are broken, without what is wrong with them.
         reached: Ids of those that can be reached.
         problems: What is wrong with single workers.
+        unclear: Ids of those of which it is not known what they may call, and what runs or asks of that.
     """
 
     workers: dict[str, Worker] = field(default_factory=dict)
+    drafts: dict[str, Worker] = field(default_factory=dict)
     reached: set[str] = field(default_factory=set)
     problems: list[ProjectError] = field(default_factory=list)
+    unclear: set[str] = field(default_factory=set)
 
 
 def reach(bench: Workbench) -> Reach:
@@ -53,9 +58,7 @@ def reach(bench: Workbench) -> Reach:
         if worker is None or worker.id in found.reached:
             continue
         found.reached.add(worker.id)
-        named = (name for name in worker.delegates_to if not is_glob(name))
-        waiting += [name for name in named if _dead(bench, worker, name) is None]
-        waiting += [callee.id for callee in bench.callees_of(worker)]
+        waiting += [name for name in bench.named_callees(worker) if _dead(bench, worker, name) is None]
     return found
 
 
@@ -71,7 +74,7 @@ def unreachable(found: Reach, places: Places) -> Iterator[Finding]:
 def dead_entries(bench: Workbench, found: Reach, places: Places) -> Iterator[Finding]:
     """The entries of allow lists that mean no worker. One that is yet to be made in a session means none so far."""
     made = any(worker.creates_workers for worker in found.workers.values())
-    for worker in found.workers.values():
+    for worker in (*found.workers.values(), *found.drafts.values()):
         for name in worker.allow_workers or ():
             if name == ANY_WORKER or name == worker.lock_worker:
                 continue
@@ -82,12 +85,16 @@ def dead_entries(bench: Workbench, found: Reach, places: Places) -> Iterator[Fin
 def _dead(bench: Workbench, worker: Worker, name: str) -> str | None:
     """What is wrong with an entry of an allow list, or None."""
     if is_glob(name):
+        if name.rpartition(":")[0] in bench.project.levels_of(worker.library)[0].lacking:
+            return None
         matched = any(covers(name, identifier) for identifier in bench.project.within_reach(worker.library))
         return None if matched else f"{quoted(name)} matches no worker"
     try:
         bench.project.worker(name, from_library=worker.library)
     except NotExported as error:
         return error.message
+    except NotLookedUp:
+        return None
     except WorkerNotFound:
         return f"there is no worker {quoted(name)}; {nearest(name, bench.project.within_reach(worker.library))}"
     except ProjectError:
@@ -96,12 +103,17 @@ def _dead(bench: Workbench, worker: Worker, name: str) -> str | None:
 
 
 def _load(bench: Workbench, found: Reach, identifier: str) -> Worker | None:
-    """A worker by its whole id; what is wrong with one of a library is noted here, the project's own are known."""
+    """A worker by its whole id, or what it amounts to where it is broken; what is wrong with it is noted."""
     try:
         library = identifier.partition(":")[0] if ":" in identifier else None
         worker = bench.project.worker(identifier, from_library=library)
     except ProjectError as error:
         with collecting(found.problems):
             raise error
-        return None
+        if not isinstance(error, BrokenWorker):
+            found.unclear.add(identifier)
+            return None
+        if not error.calls_are_known:
+            found.unclear.add(identifier)
+        return found.drafts.setdefault(identifier, error.draft)
     return found.workers.setdefault(worker.id, worker)

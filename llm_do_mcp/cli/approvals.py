@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 An argument is locked exactly as it was. --pattern widens it: of a path `alias/pattern` (`notes/*.md` is not
-notes/a/b.md, `notes/**` is), of other texts with `*` and `?`; `*` alone is any value. For example:
+notes/a/b.md, `notes/**` is), of other texts with `*`, `?` and `[…]` (one of these characters; `[[]` is a bracket);
+`*` alone is any value. An argument that holds a secret is locked by its sha256. For example:
 
   llm-do approvals lock 3f2a --pattern 'files.write:path=reports/*.md' --pattern 'files.write:content=*'
 """
@@ -53,17 +55,19 @@ def main(given: list[str]) -> int:
 async def _lock(options: argparse.Namespace) -> int:
     from llm_do_mcp.runtime import lock
     from llm_do_mcp.runtime.hint import of_project
+    from llm_do_mcp.runtime.redact import redactor
 
     project = named(options)
     with reading(state_of(project, options.state_dir)) as store:
         run = (await run_named(store, options.run, of_project(project, options.state_dir))).id
         assert store is not None
-        approved = lock.approved(await store.events(run))
+        approved, secrets = lock.approved(await store.events(run)), await store.secrets(run)
     if not approved:
         raise RunError(f"nothing in run {run} was approved by a person; there is nothing to lock")
     entries = _widened([entry for entry, _ in approved], options.pattern)
     before = lock.read(project.root) or lock.Lock()
-    after = before.merged(entries)
+    redact = redactor(os.environ, project.manifest).knowing(secrets)
+    after = before.merged(entries).without_secrets(redact).merged(())
     lock.write(project.root, after)
     gone = sum(entry not in after.entries for entry in before.entries)
     new = sum(entry not in before.entries for entry in after.entries)

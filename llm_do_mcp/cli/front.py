@@ -11,6 +11,7 @@ from functools import partial
 
 from llm_do_mcp.cli import terminal
 from llm_do_mcp.cli.exits import DONE, FAILED, PAUSED, REFUSED
+from llm_do_mcp.models.failures import unavailable
 from llm_do_mcp.runtime.account import line
 from llm_do_mcp.runtime.approvals import Approvals
 from llm_do_mcp.runtime.engine import Asks, Done, Engine
@@ -22,6 +23,9 @@ WAITS: dict[Kind, str] = {
     "in_doubt": "in doubt",
     "question": "waits for an answer",
 }
+
+
+NO_CLIENT = "a terminal is no MCP client, which could lend its model"
 
 
 async def drive(engine: Engine, run: str, approvals: Approvals, *, as_json: bool = False) -> int:
@@ -57,6 +61,10 @@ async def _carry(engine: Engine, run: str, approvals: Approvals) -> Done | Asks:
         if isinstance(event, Done):
             return event
         assert isinstance(event, Asks)
+        for key, turn in event.samples.items():
+            engine.sampled(run, key, unavailable(turn, NO_CLIENT, "name another model, as with --model"))
+        if not event.questions:
+            continue
         for question in event.questions:
             if question not in engine.questions(run):
                 continue  # an answer for the rest of the run has settled it

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from llm_do_mcp.errors import InvalidInput, UsageError
-from llm_do_mcp.sandbox.root import Root
 
 if TYPE_CHECKING:
     from llm_do_mcp.project.effective import Worker
     from llm_do_mcp.project.load import Project
+    from llm_do_mcp.sandbox.root import Root
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +54,7 @@ def attached(project: Project, worker: Worker, files: Sequence[str]) -> tuple[tu
     Raises:
         UsageError: There is no such file, or it cannot be attached.
     """
-    from llm_do_mcp.serving.surface import direct_policy
+    from llm_do_mcp.serving.surface import attached_files, direct_policy
     from llm_do_mcp.toolsets.delegation import check_attachments
 
     for file in files:
@@ -65,13 +65,7 @@ def attached(project: Project, worker: Worker, files: Sequence[str]) -> tuple[tu
         check_attachments(files, worker.attachment_policy, direct_policy(project))
     except InvalidInput as error:
         raise UsageError(f"--attach: {error}") from None
-    folders: dict[str, Root] = {}
-    paths = []
-    for file in files:
-        folder, name = os.path.split(os.path.abspath(file))
-        root = folders.setdefault(folder, Root(f"attached{len(folders) + 1}", os.path.realpath(folder)))
-        paths.append(f"{root.alias}/{name}")
-    return tuple(folders.values()), paths
+    return attached_files(files)
 
 
 def _given(options: argparse.Namespace, worker: Worker) -> dict[str, Any]:

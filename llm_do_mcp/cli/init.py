@@ -18,6 +18,7 @@ from llm_do_mcp.cli.exits import DONE
 from llm_do_mcp.cli.options import Parser
 from llm_do_mcp.errors import UsageError
 from llm_do_mcp.project.checked import nearest, quoted
+from llm_do_mcp.project.names import published_name
 
 TEMPLATES = {
     "minimal": ("one worker that reads input/ and writes output/", "What do the notes say?"),
@@ -81,10 +82,14 @@ def create(folder: Path, template: str) -> list[str]:
     Raises:
         UsageError: The template, the name or the folder cannot be used. Nothing is ever overwritten.
     """
+    from llm_do_mcp.serving.surface import is_taken
+
     if template not in TEMPLATES:
         raise UsageError(f"there is no template {quoted(template)}; {nearest(template, TEMPLATES)}")
     if not _NAME.match(folder.name) or len(folder.name) > _MAX_LENGTH:
         raise UsageError(f"{quoted(folder.name)} cannot name a project; use letters, digits, - and _")
+    if is_taken(name := published_name(folder.name)):
+        raise UsageError(f"{quoted(folder.name)} cannot name a project: {name!r} is another tool; choose another name")
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise UsageError(f"{quoted(str(folder))} is there already, and not empty; choose another name")
     made = []

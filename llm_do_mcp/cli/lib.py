@@ -34,7 +34,9 @@ def parser() -> argparse.ArgumentParser:
         "source", metavar="PATH|URL", help="a library's folder, or git+https://…[@COMMIT][#subdir=DIR]"
     )
     install.add_argument("--versioned", action="store_true", help="install it as NAME@VERSION, beside other versions")
-    install.add_argument("--force", action="store_true", help="replace also what was changed by hand")
+    install.add_argument(
+        "--force", action="store_true", help="replace also what was changed by hand, also by broken workers"
+    )
     install.add_argument("--to", metavar="DIR", help="the folder of libraries (default: ~/.llm-do/libs)")
 
     listed = commands.add_parser("list", help="list the installed libraries")

@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from llm_do_mcp.cli.exits import DONE, USAGE
 from llm_do_mcp.cli.options import Parser, add_loading
 from llm_do_mcp.cli.projects import opened
-from llm_do_mcp.errors import LlmDoError, ProjectError
+from llm_do_mcp.errors import LlmDoError, ProjectError, UsageError
 from llm_do_mcp.runtime.display import escape
 
 if TYPE_CHECKING:
@@ -25,7 +26,10 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = Parser(prog="llm-do list", description="List a project's workers and its published tools.")
     made.add_argument(
-        "path", nargs="?", metavar="PATH", help="the project (default: LLM_DO_PROJECT, else the working directory)"
+        "paths",
+        nargs="*",
+        metavar="PATH",
+        help="the project (default: LLM_DO_PROJECT, else the working directory); several: as they are served together",
     )
     add_loading(made)
     made.add_argument(
@@ -41,49 +45,51 @@ def main(given: list[str]) -> int:
     from llm_do_mcp.toolsets.workbench import Workbench
 
     options = parser().parse_intermixed_args(given)
-    project = opened(options.path, options)
-    listed = _listed(project)
-    workers = [one.worker for one in listed if one.worker is not None]
-    bench = Workbench(project)
-    tools = publish(bench)
+    projects = [opened(path, options) for path in options.paths or [None]]
+    beside = len(projects) > 1
     if options.policy:
         from llm_do_mcp.cli.policy import show
 
-        return asyncio.run(show(bench, workers, tools.values(), as_json=options.json))
-    broken = [*map(str, project.broken), *asyncio.run(_without_functions(bench, workers))]
-    code = USAGE if broken else DONE
+        if beside:
+            raise UsageError("--policy: name one project")
+        bench = Workbench(projects[0])
+        whole = [worker for _, worker in _found(projects[0]) if not isinstance(worker, ProjectError)]
+        return asyncio.run(show(bench, whole, publish(bench).values(), as_json=options.json))
+    shown = [_shown(project, beside=beside) for project in projects]
     if options.json:
-        found = {
-            "project": project.name,
-            "workers": [one.to_json(project) for one in listed if one.worker is not None],
-            "tools": [{"name": tool.name, "calls": tool.subject} for tool in tools.values()],
-            "broken": broken,
-        }
-        print(json.dumps(found, indent=2, ensure_ascii=False))
-        return code
+        print(json.dumps(shown if beside else shown[0], indent=2, ensure_ascii=False))
+    else:
+        for project, one in zip(projects, shown, strict=True):
+            _print(project, one)
+    return USAGE if any(one["broken"] for one in shown) else DONE
+
+
+def _shown(project: Project, *, beside: bool) -> dict[str, Any]:
+    """What there is to say of a project; with `beside` as it is served together with others."""
+    from llm_do_mcp.serving.surface import publish, worker_names
+    from llm_do_mcp.toolsets.workbench import Workbench
+
+    bench = Workbench(project)
+    tools = publish(bench, beside=beside)
+    listed = asyncio.run(_listed(bench))
+    names = {identifier: name for name, identifier in worker_names(project, beside=beside).items()}
+    return {
+        "project": project.name,
+        "workers": [one.to_json(project, names) for one in listed if one.worker is not None],
+        "tools": [{"name": tool.name, "calls": tool.subject} for tool in tools.values()],
+        "broken": [*map(str, project.broken), *(one.error for one in listed if one.worker is not None and one.error)],
+    }
+
+
+def _print(project: Project, shown: dict[str, Any]) -> None:
     print(f"project {escape(project.name)}")
-    for worker in workers:
-        entry = "  (entry)" if worker.id == project.entry else ""
-        print(escape(f"  worker {worker.id}{entry}  {worker.description}".rstrip()))
-    for tool in tools.values():
-        print(f"  tool   {tool.name}  → {tool.subject or 'runs'}")
-    for error in broken:
+    for worker in shown["workers"]:
+        entry = "  (entry)" if worker["entry"] else ""
+        print(escape(f"  worker {worker['id']}{entry}  {worker['description']}".rstrip()))
+    for tool in shown["tools"]:
+        print(f"  tool   {tool['name']}  → {tool['calls'] or 'runs'}")
+    for error in shown["broken"]:
         print(escape(f"  broken {error}"))
-    return code
-
-
-async def _without_functions(bench: Workbench, workers: Sequence[Worker]) -> list[str]:
-    """Why workers whose files are whole cannot run: the functions that they name cannot be had."""
-    found = []
-    try:
-        for worker in workers:
-            try:
-                await bench.declarations(worker)
-            except LlmDoError as error:
-                found.append(str(error) if worker.id in str(error) else f"worker {worker.id}: {error}")
-    finally:
-        await bench.aclose()
-    return found
 
 
 def list_workers(options: argparse.Namespace) -> int:
@@ -93,49 +99,74 @@ def list_workers(options: argparse.Namespace) -> int:
         options: `path`, `json` and those of `add_loading`.
 
     Returns:
-        The exit code.
+        The exit code: as for `llm-do list`, 2 where one is broken.
     """
+    from llm_do_mcp.toolsets.workbench import Workbench
+
     project = opened(options.path, options)
-    listed = _listed(project)
+    listed = asyncio.run(_listed(Workbench(project)))
+    nameless = project.scan().problems
     if options.json:
-        print(json.dumps([one.to_json(project) for one in listed], indent=2, ensure_ascii=False))
-        return DONE
-    width = max((len(one.id) for one in listed), default=0)
-    for one in listed:
-        what = f"broken: {one.error}" if one.worker is None else one.worker.description
-        print(escape(f"{one.id:{width}}  {one.path}  {what}".rstrip()))
-    return DONE
+        names = {identifier: name for name, identifier in project.exports.items()}
+        print(json.dumps([one.to_json(project, names) for one in listed], indent=2, ensure_ascii=False))
+    else:
+        width = max((len(one.id) for one in listed), default=0)
+        for one in listed:
+            what = f"broken: {one.error}" if one.error else one.description
+            print(escape(f"{one.id:{width}}  {one.path}  {what}".rstrip()))
+    for problem in nameless:
+        print(escape(f"llm-do: {problem}"), file=sys.stderr)
+    return USAGE if nameless or any(one.error for one in listed) else DONE
 
 
 @dataclass(frozen=True)
 class _Listed:
-    """A worker that was found; without the worker itself, but with the reason, where it is broken."""
+    """A worker that was found; without the worker itself where its file is broken, and with the reason where it is."""
 
     id: str
     path: str
     worker: Worker | None
     error: str | None = None
 
-    def to_json(self, project: Project) -> dict[str, Any]:
-        published = (name for name, identifier in project.exports.items() if identifier == self.id)
+    @property
+    def description(self) -> str:
+        return self.worker.description if self.worker is not None else ""
+
+    def to_json(self, project: Project, names: Mapping[str, str]) -> dict[str, Any]:
+        """As data; `names` has the published ones by id."""
         return {
             "id": self.id,
             "path": self.path,
-            "description": self.worker.description if self.worker is not None else "",
+            "description": self.description,
             "entry": self.id == project.entry,
-            "published": next(published, None),
+            "published": names.get(self.id),
             "error": self.error,
         }
 
 
-def _listed(project: Project) -> list[_Listed]:
-    """The workers that a scan finds, then those of libraries that are published."""
-    places = project.scan().workers
-    found = []
-    for identifier in {**places, **dict.fromkeys(project.exports.values())}:
-        try:
-            worker = project.worker(identifier)
-            found.append(_Listed(identifier, worker.path, worker))
-        except ProjectError as error:
-            found.append(_Listed(identifier, places.get(identifier, ""), None, str(error)))
+async def _listed(bench: Workbench) -> list[_Listed]:
+    """The workers, and what is wrong: with the file, or with the functions that it names."""
+    places, found = bench.project.scan().workers, []
+    try:
+        for identifier, worker in _found(bench.project):
+            if isinstance(worker, ProjectError):
+                found.append(_Listed(identifier, places.get(identifier, ""), None, str(worker)))
+                continue
+            error = None
+            try:
+                await bench.declarations(worker)
+            except LlmDoError as wrong:
+                error = str(wrong) if worker.id in str(wrong) else f"worker {worker.id}: {wrong}"
+            found.append(_Listed(identifier, worker.path, worker, error))
+    finally:
+        await bench.aclose()
     return found
+
+
+def _found(project: Project) -> Iterator[tuple[str, Worker | ProjectError]]:
+    """The workers that a scan finds, then those of libraries that are published, each by its id."""
+    for identifier in {**project.scan().workers, **dict.fromkeys(project.exports.values())}:
+        try:
+            yield identifier, project.worker(identifier)
+        except ProjectError as error:
+            yield identifier, error

@@ -10,6 +10,8 @@ from llm_do_mcp.runtime.approvals import HELP, MODES
 
 RUN = "the run's id, as `llm-do runs` lists it, or `last` for the newest"
 
+MODEL = "the entry worker's model, such as anthropic:claude-haiku-4-5; replay:RUN answers as a recorded run did"
+
 
 class Parser(argparse.ArgumentParser):
     """Says what is wrong with a command line in one line, as every error here is told."""

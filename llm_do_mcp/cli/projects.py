@@ -144,6 +144,21 @@ async def run_named(store: Store | None, name: str, hint: Hint) -> RunRow:
     return row
 
 
+async def model_named(model: str | None, project: Project, state_dir: str | None) -> str | None:
+    """What `--model` names: of `replay:last` the newest run, whatever runs come later.
+
+    Raises:
+        RunError: There is no run.
+    """
+    from llm_do_mcp.models.replay import replayed
+    from llm_do_mcp.runtime.hint import of_project
+
+    if model is None or replayed(model) != LAST:
+        return model
+    with reading(state_of(project, state_dir)) as store:
+        return f"replay:{(await run_named(store, LAST, of_project(project, state_dir))).id}"
+
+
 @contextlib.contextmanager
 def reading(folder: Path) -> Iterator[Store | None]:
     """The record of runs in a state folder, only to look at it; None where there is none yet."""

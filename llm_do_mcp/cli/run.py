@@ -9,7 +9,7 @@ import sys
 
 from llm_do_mcp.cli import given
 from llm_do_mcp.cli.exits import guarded
-from llm_do_mcp.cli.options import Parser, add_approvals, add_loading, add_state_dir, add_version
+from llm_do_mcp.cli.options import MODEL, Parser, add_approvals, add_loading, add_state_dir, add_version
 from llm_do_mcp.errors import ModelError, UsageError
 
 COMMANDS = {
@@ -22,6 +22,7 @@ COMMANDS = {
     "approvals": "approvals",
     "approve": "approve",
     "lib": "lib",
+    "test": "test",
 }
 """Each command's module in this package, of which only the one that is wanted is imported."""
 
@@ -33,6 +34,7 @@ commands:
   llm-do init NAME           begin a project; --list-templates: what with
   llm-do check [PATH]        what a project amounts to, and all that is wrong with it
   llm-do list [PATH]         the workers and what is published; --policy: what may run, what asks
+  llm-do test [PATH]         play the tests that a project brings along, tests/*.yaml
   llm-do runs                runs of a project; `llm-do runs resume RUN` goes on with one,
                              `llm-do runs prune` removes old ones
   llm-do trace RUN           what happened in a run; --html: a page to look at
@@ -56,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("path", metavar="PATH", help="a project's folder, a .worker file, or a name in LLM_DO_PATH")
     given.add_options(made)
     made.add_argument("--entry", metavar="ID", help="the worker to run (default: the project's entry)")
-    made.add_argument("--model", metavar="M", help="the entry worker's model, such as anthropic:claude-haiku-4-5")
+    made.add_argument("--model", metavar="M", help=MODEL)
     made.add_argument("--json", action="store_true", help="print the result and the run's account as JSON")
     add_loading(made)
     add_state_dir(made)
@@ -95,7 +97,7 @@ def _looked_at(options: argparse.Namespace) -> int:
 
 async def _run(options: argparse.Namespace) -> int:
     from llm_do_mcp.cli.front import drive
-    from llm_do_mcp.cli.projects import driving, opened
+    from llm_do_mcp.cli.projects import driving, model_named, opened
     from llm_do_mcp.runtime.approvals import of_project
     from llm_do_mcp.serving.surface import worker_declaration, worker_input
     from llm_do_mcp.toolsets.workbench import Workbench
@@ -106,7 +108,8 @@ async def _run(options: argparse.Namespace) -> int:
         raise UsageError(f"{options.path} has no entry worker; name one with --entry")
     approvals = of_project(options.approvals, project.root)
     worker = project.worker(name)
-    bench = Workbench(project, entry=worker.id, model=options.model, approvals=approvals)
+    model = await model_named(options.model, project, options.state_dir)
+    bench = Workbench(project, entry=worker.id, model=model, approvals=approvals)
     try:
         bench.check_model(worker)
     except ModelError as error:
@@ -116,6 +119,7 @@ async def _run(options: argparse.Namespace) -> int:
     value = worker_input(worker, value, ()) | ({"attachments": attachments} if attachments else {})
     definition = bench.define_call(worker_declaration(bench, worker, (*project.roots, *roots)), value, ())
     async with driving(bench, options.state_dir) as engine:
+        await bench.check(worker)
         run = await engine.start(worker.id, definition)
         return await drive(engine, run, approvals, as_json=options.json)
 

@@ -6,10 +6,18 @@ import argparse
 import asyncio
 import json
 from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from llm_do_mcp.cli.exits import DONE
 from llm_do_mcp.cli.options import RUN, Parser, add_approvals, add_project
 from llm_do_mcp.cli.projects import driving, living, named, reading, run_named, state_of
+from llm_do_mcp.runtime import account
+
+if TYPE_CHECKING:
+    from llm_do_mcp.runtime.store import Store
+
+NOTHING = account.spent(())
+"""What a run spent in which no model had a turn."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -47,9 +55,11 @@ async def _show(options: argparse.Namespace) -> int:
     folder = state_of(project, options.state_dir)
     with reading(folder) as store:
         rows = [] if store is None else await store.runs()
+        spent = {} if store is None else await _spent(store)
     if options.json:
         found = [
             {"id": row.id, "status": row.status, "worker": row.name, "created": row.created, "updated": row.updated}
+            | spent.get(row.id, NOTHING)
             for row in rows
         ]
         print(json.dumps(found, indent=2))
@@ -64,8 +74,20 @@ async def _show(options: argparse.Namespace) -> int:
             how = f"  → {hint('runs', 'resume', row.id)}"
         elif row.status == "waiting":
             how = f"  → {hint('approve', row.id)}"
-        print(f"{row.id}  {began}  {row.updated - row.created:7.1f} s  {row.status:9}  {row.name}{how}")
+        money = f"  {said}" if (said := account.money(spent.get(row.id, NOTHING))) else ""
+        print(f"{row.id}  {began}  {row.updated - row.created:7.1f} s  {row.status:9}  {row.name}{money}{how}")
     return DONE
+
+
+async def _spent(store: Store) -> dict[str, dict[str, Any]]:
+    """What each run that had turns of a model spent on them."""
+    places = ("model", "answered_by", "usage.input_tokens", "usage.output_tokens", "cost")
+    turns: dict[str, list[dict[str, Any]]] = {}
+    for run, model, answered, took, gave, cost in await store.fields("model", *places):
+        usage = {"input_tokens": took, "output_tokens": gave}
+        priced = {} if cost is None else {"cost": cost}
+        turns.setdefault(run, []).append({"model": model, "answered_by": answered, "usage": usage, **priced})
+    return {run: account.spent(replies) for run, replies in turns.items()}
 
 
 async def _resume(options: argparse.Namespace) -> int:

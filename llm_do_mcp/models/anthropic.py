@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 
+from llm_do_mcp.models import address
 from llm_do_mcp.models.capabilities import capabilities_of
+from llm_do_mcp.models.documents import Documents
 from llm_do_mcp.models.failures import NO_KEY, explained, shown_address, unavailable
 from llm_do_mcp.models.payload import stream_arguments
 from llm_do_mcp.models.stream import BrokenReply, read_reply
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 LONGEST_TURN_S = 600.0
 """How long a turn may take where nobody sets a deadline; the SDK's own timeout for one read."""
 
-_PUBLIC_ADDRESS = "https://api.anthropic.com"
 _UNUSED_KEY = "unused"  # local servers want none, the SDK insists on one
 
 _deadline: ContextVar[float] = ContextVar("deadline of the turn that is being asked")
@@ -64,6 +65,7 @@ class AnthropicModel:
         self._base_url = base_url
         self._can = capabilities_of(model, capabilities)
         self._retries = retries
+        self._documents = Documents()
         self._client: AsyncAnthropic | None = None
         self._connecting = anyio.Lock()
 
@@ -85,7 +87,11 @@ class AnthropicModel:
             await self._client.close()
 
     async def _ask(self, client: AsyncAnthropic, request: Request) -> Reply:
-        address = shown_address(str(client.base_url))
+        where = shown_address(str(client.base_url))
+        if self._can.documents:
+            await self._documents.check_pages(request)
+        else:
+            request = await self._documents.as_texts(request)
         arguments = stream_arguments(request, self._model, self._can)
         broken = BrokenReply()
         for _ in range(2):
@@ -95,10 +101,10 @@ class AnthropicModel:
             except BrokenReply as error:
                 broken = error
             except Exception as error:  # besides its own errors, the SDK raises what building a request trips over
-                raise explained(request, error, address, key_withheld=self._is_foreign()) from error
+                raise explained(request, error, where, key_withheld=address.is_foreign(self._base_url)) from error
         raise unavailable(
             request,
-            f"the answer from {address} was unusable, twice: {broken}",
+            f"the answer from {where} was unusable, twice: {broken}",
             "try again, or check that it speaks the Messages API",
         )
 
@@ -119,7 +125,7 @@ class AnthropicModel:
         from anthropic import AsyncAnthropic
 
         options: dict[str, Any] = {"max_retries": self._retries, "middleware": [_no_wait_past_deadline]}
-        if self._is_foreign():
+        if address.is_foreign(self._base_url):
             # Headers that the user's environment adds to every request may be credentials too.
             lines = os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").split("\n")
             blank = {line.partition(":")[0].strip(): "" for line in lines if ":" in line}
@@ -127,14 +133,9 @@ class AnthropicModel:
         client = AsyncAnthropic(**options)
         if client.api_key or client.auth_token or client.credentials:
             return client
-        if os.environ.get("ANTHROPIC_BASE_URL"):
+        if os.environ.get(address.VARIABLE):
             return AsyncAnthropic(api_key=_UNUSED_KEY, **options)
         return None
-
-    def _is_foreign(self) -> bool:
-        """Whether the address is a project's and not the user's own."""
-        own = os.environ.get("ANTHROPIC_BASE_URL") or _PUBLIC_ADDRESS
-        return self._base_url is not None and self._base_url.rstrip("/") != own.rstrip("/")
 
 
 async def _no_wait_past_deadline(request: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:

@@ -41,7 +41,7 @@ def attachment(name: str, data: bytes) -> dict[str, Any]:
     """
     if not data:
         raise InvalidInput(f"{name}: the file is empty; attach one with content")
-    media_type = _media_type(data)
+    media_type = sniffed(data)
     if media_type is None:
         raise InvalidInput(f"{name}: neither PDF, PNG, JPEG, GIF, WebP nor text; only these can be attached")
     suffix = PurePosixPath(name).suffix.lower()
@@ -55,7 +55,8 @@ def attachment(name: str, data: bytes) -> dict[str, Any]:
     return {"type": "attachment", "name": name, "media_type": media_type, "data": data}
 
 
-def _media_type(data: bytes) -> str | None:
+def sniffed(data: bytes) -> str | None:
+    """The media type that bytes show; None where they are of no kind that a model can be sent."""
     if b"%PDF-" in data[:1024]:
         return PDF
     if data.startswith(b"\x89PNG\r\n\x1a\n"):

@@ -18,10 +18,11 @@ class Capabilities:
     """What may be sent.
 
     Args:
-        documents: PDF as document blocks.
+        documents: PDF as document blocks; without, their text is sent.
         images: Images as image blocks.
         structured_output: The output schema as a grammar, instead of words in the instructions.
         strict_tools: Tools that hold the model to their schema.
+        parallel_tools: Several calls in one reply; without, the model is told to make one at a time.
         caching: Marks for the prompt cache.
     """
 
@@ -29,6 +30,7 @@ class Capabilities:
     images: bool = True
     structured_output: bool = False
     strict_tools: bool = False
+    parallel_tools: bool = True
     caching: bool = False
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NO_KEY = (
     "no key for a model was found",
     "set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL to a local server that speaks the Messages API, "
-    "or name a scripted:<file> model",
+    "or name the model sampling in an MCP client that lends its own",
 )
 
 _LONGEST_MESSAGE = 300
@@ -37,6 +37,8 @@ _WHAT_TO_DO = {
     429: "try again later, call fewer workers at once, or name a second model after it",
     529: "try again later, or name a second model after it",
 }
+_TOO_LONG = "prompt is too long"
+LESS = "give it less to read, or name a model with a larger context"
 _SERVERS_FAULT = "try again later, or name a second model after it"
 
 
@@ -93,6 +95,8 @@ def _of_status(request: Request, error: anthropic.APIStatusError, address: str) 
         what += f" (request {error.request_id})"
     if said is None and status == 404:
         to_do = f"check that a Messages API server listens at {address} (ANTHROPIC_BASE_URL)"
+    elif status == 400 and said is not None and _TOO_LONG in said:
+        to_do = LESS
     else:
         to_do = _WHAT_TO_DO.get(status, _SERVERS_FAULT)
     return (failure if status in _REQUESTS_FAULT else unavailable)(request, what, to_do)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from llm_do_mcp.models.attachments import IMAGES, PDF
+from llm_do_mcp.models.attachments import IMAGES, PDF, TEXT
 from llm_do_mcp.models.capabilities import Capabilities
 from llm_do_mcp.models.failures import failure
 from llm_do_mcp.models.grammar import grammars
@@ -26,6 +26,10 @@ SERVER_SIDE = {
 """The tools that the provider runs, by the names that workers use."""
 
 
+MOST_BYTES = 32_000_000
+"""What a request of the Messages API may have."""
+
+
 def stream_arguments(request: Request, model: str, can: Capabilities) -> dict[str, Any]:
     """The keyword arguments of `AsyncAnthropic.messages.stream`.
 
@@ -35,8 +39,9 @@ def stream_arguments(request: Request, model: str, can: Capabilities) -> dict[st
         can: What the model can be sent.
 
     Raises:
-        ModelError: An attachment that the model cannot be sent, or a server-side tool that there is not.
+        ModelError: Attachments that the model cannot be sent, or a server-side tool that there is not.
     """
+    _check_size(request)
     strict_schemas = [tool.input_schema if tool.strict and can.strict_tools else None for tool in request.tools]
     output, strict = grammars(request.output_schema if can.structured_output else None, strict_schemas)
     system = request.system
@@ -48,7 +53,7 @@ def stream_arguments(request: Request, model: str, can: Capabilities) -> dict[st
     if output is not None:
         arguments["output_config"] = {"format": {"type": "json_schema", "schema": output}}
     elif request.output_schema is not None:
-        system = f"{system}\n\n{_schema_in_words(request.output_schema)}".lstrip()
+        system = f"{system}\n\n{schema_in_words(request.output_schema)}".lstrip()
     if system:
         arguments["system"] = system
     tools = [
@@ -60,9 +65,25 @@ def stream_arguments(request: Request, model: str, can: Capabilities) -> dict[st
     tools += [_server_side(tool, request) for tool in request.server_side_tools]
     if tools:
         arguments["tools"] = tools
+    if request.tools and not can.parallel_tools:
+        arguments["tool_choice"] = {"type": "auto", "disable_parallel_tool_use": True}
     if can.caching:
         arguments["cache_control"] = {"type": "ephemeral"}
     return arguments
+
+
+def _check_size(request: Request) -> None:
+    """See that a request is not larger than the API takes."""
+    size = sum(len(block["data"]) * 4 // 3 for block in _attachments(request) if block["media_type"] != TEXT)
+    if size > MOST_BYTES:
+        what = f"its attachments are {size:,} bytes as they are sent, and a request may have {MOST_BYTES:,}"
+        raise failure(request, what, "attach fewer or smaller files")
+
+
+def _attachments(request: Request) -> Iterator[Mapping[str, Any]]:
+    for message in request.messages:
+        if not isinstance(message["content"], str):
+            yield from (block for block in message["content"] if block["type"] == "attachment")
 
 
 def _server_side(tool: Mapping[str, Any], request: Request) -> dict[str, Any]:
@@ -75,7 +96,8 @@ def _server_side(tool: Mapping[str, Any], request: Request) -> dict[str, Any]:
     return {"type": SERVER_SIDE[name], "name": name, **limits}
 
 
-def _schema_in_words(schema: Mapping[str, Any]) -> str:
+def schema_in_words(schema: Mapping[str, Any]) -> str:
+    """What a model is told that takes no schema as such."""
     text = json.dumps(schema, ensure_ascii=False)
     return f"Your final answer is one JSON value that fits this JSON Schema, with nothing before or after it:\n{text}"
 
@@ -108,22 +130,16 @@ def _attachment(name: str, media_type: str, data: bytes, request: Request, can: 
         # As text, not as a document: every server takes it, and none drops it.
         return {"type": "text", "text": f"Attachment {name}:\n\n{decode(data, whole=True)}"}
     if media_type == PDF:
-        if not can.documents:
-            raise _not_taken(request, name, "documents")
         return {"type": "document", "title": name, "source": _base64(media_type, data)}
     if media_type in IMAGES:
         if not can.images:
-            raise _not_taken(request, name, "images")
+            raise failure(
+                request,
+                f"attachment {name} was not sent: this model is not known to take images",
+                "attach text, name another model, or set images: true for it under model_capabilities in project.yaml",
+            )
         return {"type": "image", "source": _base64(media_type, data)}
     raise failure(request, f"attachment {name} is {media_type}", "attach PDF, PNG, JPEG, GIF, WebP or text")
-
-
-def _not_taken(request: Request, name: str, capability: str) -> Exception:
-    return failure(
-        request,
-        f"attachment {name} was not sent: this model is not known to take {capability}",
-        f"attach text, name another model, or set {capability}: true for it under model_capabilities in project.yaml",
-    )
 
 
 def _base64(media_type: str, data: bytes) -> dict[str, str]:

@@ -21,6 +21,12 @@ SHOWN_CHARS = 80
 DO = "replay it with the same input and files, or record the run anew"
 
 
+def replayed(model: str) -> str | None:
+    """The id of the run that a model's name has replayed; None for other models."""
+    provider, _, run = model.partition(":")
+    return run if provider == "replay" else None
+
+
 class Record(Protocol):
     """A record of a run, as the runs' store has it."""
 

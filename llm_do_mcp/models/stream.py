@@ -74,9 +74,11 @@ def _check_calls(content: tuple[Mapping[str, Any], ...], inputs: Mapping[int, st
 
 
 def _usage(usage: Any) -> Usage:
+    by_provider = usage.server_tool_use
     return Usage(  # local servers leave out what they do not count
         input_tokens=usage.input_tokens or 0,
         output_tokens=usage.output_tokens or 0,
         cache_read_tokens=usage.cache_read_input_tokens or 0,
         cache_write_tokens=usage.cache_creation_input_tokens or 0,
+        web_searches=by_provider.web_search_requests or 0 if by_provider is not None else 0,
     )

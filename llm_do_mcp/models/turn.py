@@ -67,12 +67,16 @@ class Request:
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of one turn. Cached input is counted apart: the whole input is the sum of the three input counts."""
+    """What one turn took. Cached input is counted apart: the whole input is the sum of the three input counts.
+
+    `web_searches` are those that the provider ran in it, which are paid for besides the tokens.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
+    web_searches: int = 0
 
 
 @dataclass(frozen=True)

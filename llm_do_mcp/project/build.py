@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from llm_do_mcp.errors import InvalidFile, InvalidReference, ProjectError, WorkerNotFound
+from llm_do_mcp.errors import InvalidFile, InvalidReference, NotLookedUp, ProjectError, WorkerNotFound
 from llm_do_mcp.project import classes, roots, schema, toolmodules
-from llm_do_mcp.project.checked import quoted
+from llm_do_mcp.project.checked import collecting, quoted
 from llm_do_mcp.project.classes import ClassSchemas
 from llm_do_mcp.project.effective import Worker
 from llm_do_mcp.project.files import decode
@@ -21,6 +21,7 @@ from llm_do_mcp.project.paths import join, parent, project_path
 from llm_do_mcp.project.protected import is_loadable
 from llm_do_mcp.project.references import as_glob
 from llm_do_mcp.project.resolve import Found, Level, resolve
+from llm_do_mcp.project.schema_files import SelfContained
 from llm_do_mcp.project.settings import (
     ApprovalRule,
     AttachmentPolicy,
@@ -29,20 +30,23 @@ from llm_do_mcp.project.settings import (
     SandboxSettings,
     Toolsets,
     merge,
+    narrowed,
 )
-from llm_do_mcp.project.strictyaml import Document
-from llm_do_mcp.project.worker import Template, WorkerSource, read_worker
+from llm_do_mcp.project.strictyaml import Document, KeyPath
+from llm_do_mcp.project.worker import Template, WorkerFile, WorkerSource, draft_worker
 from llm_do_mcp.sandbox.root import Root
 
 PROMPT_SUFFIXES = (".jinja2", ".j2", ".txt", ".md")
+CALLS = {"toolsets", "allow_workers", "tools", "tool_rules", "approvals", "imports", "sandbox"}
+"""The keys that say what a worker may call, and what of that runs or asks."""
 
 
 @dataclass(frozen=True)
 class Defaults:
     """What every worker of a project, or of one of its libraries, starts from.
 
-    A library's workers have the project's model where the library names none, its limits below their own, its policy
-    before their own, and of its sandbox what is granted.
+    A library's workers have the project's model, and their own where it has none; its limits, or less; its policy
+    before their own; and of its sandbox what is granted.
 
     Args:
         root: The folder of the project or library, absolute and without links.
@@ -50,9 +54,10 @@ class Defaults:
         document: The manifest's file, for the places; None where there is none.
         tool_modules: The Python files that hold tools for all its workers.
         protected: Patterns, relative to the root, of what no worker can write.
-        model: The model and its fallbacks where neither worker nor manifest names one.
+        model: The model and its fallbacks where neither worker nor manifest names one; for a library those that the
+            project has, which come first.
         approvals: The project's policy.
-        limits: The limits that a worker can change.
+        limits: The limits that a worker can change; one of a library only to less.
         classes: The schemas of classes.
         module_imports: Whether modules may be imported by their name in Python.
         network_enabled: False denies the network, whatever a worker says.
@@ -79,6 +84,25 @@ class Defaults:
     schemas: dict[str, schema.Schema] = field(default_factory=dict, init=False, repr=False, compare=False)
 
 
+class BrokenWorker(InvalidFile):
+    """A worker that cannot be used, and what it amounts to but for that: `check` looks at the rest as well.
+
+    Args:
+        problems: All that is wrong in its file.
+        draft: The worker, without what is wrong.
+        faulty: The keys at the top of its file that the draft goes without.
+    """
+
+    def __init__(self, problems: Sequence[ProjectError], draft: Worker, faulty: frozenset[str]) -> None:
+        super().__init__(problems)
+        self.draft, self.faulty = draft, faulty
+
+    @property
+    def calls_are_known(self) -> bool:
+        """Whether the draft is given all that the worker would be, and the rules for it."""
+        return self.faulty <= WorkerFile.model_fields.keys() - CALLS
+
+
 def build(found: Found, levels: Sequence[Level], defaults: Defaults, content: bytes | None = None) -> Worker:
     """Load one worker.
 
@@ -89,7 +113,7 @@ def build(found: Found, levels: Sequence[Level], defaults: Defaults, content: by
         content: What its file holds, where there is none to read.
 
     Raises:
-        InvalidFile: With everything that is wrong in its file.
+        BrokenWorker: With everything that is wrong in its file.
         ProjectError: The file cannot be read at all.
     """
     return _Build(found, levels, defaults, content).worker()
@@ -103,8 +127,8 @@ class _Build:
         self.files = found.level.files
         content = self.files.read_bytes(found.path) if content is None else content
         self.path = self.files.shown(found.path)
-        self.source: WorkerSource = read_worker(decode(content, self.path), self.path)
-        self.problems: list[ProjectError] = []
+        self.source: WorkerSource = draft_worker(decode(content, self.path), self.path)
+        self.problems: list[ProjectError] = [*self.source.problems]
 
     def worker(self) -> Worker:
         keys, manifest = self.source.keys, self.defaults.manifest
@@ -120,7 +144,7 @@ class _Build:
             instructions=self._instructions(),
             folder=self.found.folder,
             description=keys.description or "",
-            model=keys.model or manifest.model or self.defaults.model,
+            model=self._model(),
             compatible_models=keys.compatible_models,
             prompt=self.source.template("prompt") if keys.prompt is not None else None,
             fragments=self._texts("fragments", keys.fragments),
@@ -140,7 +164,7 @@ class _Build:
             network_enabled=self.defaults.network_enabled and sandbox.network_enabled is not False,
             attachment_policy=merge(manifest.attachment_policy, keys.attachment_policy, AttachmentPolicy()),
             server_side_tools=keys.server_side_tools,
-            limits=merge(self.defaults.limits, keys.limits, Limits()),
+            limits=self._limits(),
             tool_modules=toolmodules.nearest_first(own, imported, self.defaults.tool_modules),
             own_tool_modules=own,
             imported_tool_modules=imported,
@@ -148,8 +172,13 @@ class _Build:
         )
         self._check(worker)
         if self.problems:
-            raise InvalidFile(sorted(self.problems, key=lambda problem: (problem.line or 0, problem.column or 0)))
+            problems = sorted(self.problems, key=lambda problem: (problem.line or 0, problem.column or 0))
+            raise BrokenWorker(problems, worker, self.source.faulty)
         return worker
+
+    def _is_known(self, *keys: str) -> bool:
+        """Whether nothing is wrong with keys, so that what follows from them can be told."""
+        return self.source.faulty.isdisjoint(keys)
 
     def _problem(self, message: str, *location: str | int) -> None:
         self.problems.append(self.source.document.error(message, location))
@@ -157,24 +186,25 @@ class _Build:
     @contextlib.contextmanager
     def _pointing_at(self, *location: str | int) -> Iterator[None]:
         """Errors that name no place of their own are about a value in the worker's file."""
-        try:
-            yield
-        except InvalidFile as error:
-            self.problems += error.problems
-        except ProjectError as error:
-            if error.path is None:
-                error = self.source.document.error(error.message, location)
-            self.problems.append(error)
+        with collecting(self.problems):
+            try:
+                yield
+            except (InvalidFile, NotLookedUp):
+                raise
+            except ProjectError as error:
+                if error.path is not None:
+                    raise
+                raise self.source.document.error(error.message, location) from None
 
     def _check(self, worker: Worker) -> None:
         keys = self.source.keys
         if keys.name is not None and keys.name != self.found.id:
             problem = f"name {quoted(keys.name)} is not the id that the file's place gives, {self.found.id!r}"
             self._problem(problem, "name")
-        for model in worker.model:
+        for model in worker.model if self._is_known("model", "compatible_models") else ():
             if not worker.accepts_model(model):
                 globs = ", ".join(worker.compatible_models or ())
-                location = ("model",) if keys.model else ("compatible_models",)
+                location = ("model",) if model in keys.model else ("compatible_models",)
                 self._problem(f"model {quoted(model)} is not among the compatible_models: {globs}", *location)
         properties = (worker.input_schema or {}).get("properties", {})
         if "input" in properties:
@@ -183,6 +213,18 @@ class _Build:
         for name in worker.params:
             if name in properties:
                 self._problem(f"parameter {name!r} is also a property of the input schema; rename one", "params", name)
+
+    def _model(self) -> tuple[str, ...]:
+        """The model and its fallbacks: who uses a library says what is spent, and where its text is sent."""
+        own = self.source.keys.model or self.defaults.manifest.model
+        given = self.defaults.model
+        return own or given if self.found.level.library is None else given or own
+
+    def _limits(self) -> Limits:
+        own = self.source.keys.limits
+        if self.found.level.library is None:
+            return merge(self.defaults.limits, own, Limits())
+        return narrowed(self.defaults.limits, own)
 
     def _instructions(self) -> Template:
         keys = self.source.keys
@@ -199,9 +241,11 @@ class _Build:
         if prompts:
             content, shown = self.files.read_bytes(prompts[0]), self.files.shown(prompts[0])
             return Template(decode(content, shown), shown)
-        if keys.prompt is None:
-            where = "under 'instructions'" if self.source.body is None else "below the front matter"
-            self._problem(f"no instructions; write them {where} or in {stem}.md")
+        if keys.prompt is None and self._is_known("instructions", "system", "prompt"):
+            body = self.source.body
+            where = "under 'instructions'" if body is None else "below the front matter"
+            message = f"no instructions; write them {where} or in {stem}.md"
+            self.problems.append(ProjectError(message, path=self.path, line=1 if body is None else body.line, column=1))
         return Template("", self.path)
 
     def _roots(self, sandbox: SandboxSettings) -> tuple[Root, ...]:
@@ -238,7 +282,7 @@ class _Build:
     def _schema(self, *keys: str) -> Mapping[str, Any] | None:
         """The schema that one of several keys gives: inline, or a reference where the key ends in `_ref`."""
         data = self.source.document.data
-        key = next((key for key in keys if data.get(key) is not None), None)
+        key = next((key for key in keys if data.get(key) is not None and self._is_known(key)), None)
         if key is None:
             return None
         with self._pointing_at(key):
@@ -253,17 +297,24 @@ class _Build:
             self._problem(f"{key}: {problem.message}", key, *problem.location)
         if wrong:
             return None
+
+        def error(message: str, location: KeyPath) -> ProjectError:
+            return self.source.document.error(f"{key}: {message}", (key, *location))
+
         try:
-            return schema.published(schema.SelfContained(self._read_schema).inline(given, self.found.path))
-        except ValueError as error:
-            raise ProjectError(f"{key}: {error}") from None
+            return self._self_contained().inline(given, self._place_of, error)
+        except ValueError as whole:
+            raise error(str(whole), ()) from None
+
+    def _self_contained(self) -> SelfContained:
+        return SelfContained(self._read_schema, self.files.shown)
 
     def _schema_file(self, reference: str) -> schema.Schema:
         """The schema of a JSON file or of a class, looked for in the worker's folder and then in the root."""
         if reference.endswith(".json"):
             place = self._place_of(reference)
             if place not in self.defaults.schemas:
-                self.defaults.schemas[place] = schema.SelfContained(self._read_schema).file(place)
+                self.defaults.schemas[place] = self._self_contained().file(place)
             return self.defaults.schemas[place]
         if (named := classes.in_file(reference)) is not None:
             place = self._place_of(named[0])
@@ -337,6 +388,9 @@ class _Build:
                     ids.append(self._permitted(reference))
         if lock_worker is not None:
             ids.append(lock_worker)
+        if delegation is not None and delegation.worker_call and not ids:
+            message = "worker_call by itself allows nobody; write `allow_workers: [ids]`, or ['*'] for any worker"
+            self._problem(message, "toolsets", "delegation", "worker_call")
         return tuple(dict.fromkeys(ids))
 
     def _lock_worker(self, delegation: Delegation | None) -> str | None:

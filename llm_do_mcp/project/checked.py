@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, ValidationError
 from pydantic_core import ErrorDetails
 
-from llm_do_mcp.errors import InvalidFile, ProjectError
+from llm_do_mcp.errors import InvalidFile, NotLookedUp, ProjectError
 from llm_do_mcp.project.strictyaml import Document, KeyPath
 
 Text = Annotated[str, Strict()]
@@ -54,11 +54,35 @@ def check(model: type[Model], document: Document) -> Model:
         raise InvalidFile(sorted(problems, key=lambda p: (p.line or 0, p.column or 0))) from None
 
 
+def check_partly(model: type[Model], document: Document) -> tuple[Model, list[ProjectError], frozenset[str]]:
+    """The document as an instance of the model, without the keys at its top that cannot be used.
+
+    Returns:
+        The instance, every problem in the order of the file, and those keys.
+    """
+    try:
+        return check(model, document), [], frozenset()
+    except InvalidFile as error:
+        faulty = frozenset(key for key in document.data if _is_faulty(model, key, document.data[key]))
+        usable = {key: value for key, value in document.data.items() if key not in faulty}
+        return model.model_validate(usable), list(error.problems), faulty
+
+
+def _is_faulty(model: type[Checked], key: str, value: Any) -> bool:
+    try:
+        model.model_validate({key: value})
+    except ValidationError:
+        return True
+    return False
+
+
 @contextlib.contextmanager
 def collecting(problems: list[ProjectError]) -> Iterator[None]:
     """What is raised inside is added to the problems, each on its own, and stops nothing yet."""
     try:
         yield
+    except NotLookedUp:
+        pass  # it follows from what is among them already
     except InvalidFile as error:
         problems += error.problems
     except ProjectError as error:
@@ -116,7 +140,8 @@ def _message(details: ErrorDetails) -> str:
         case "dict_type" | "model_type" | "model_attributes_type":
             return f"must be `key: value` lines, not {_kind(value)}"
         case "literal_error":
-            return f"must be {context['expected']}, not {quoted(value)}"
+            expected = str(context["expected"]).replace("True", "true")
+            return f"must be {expected}, not {quoted(value) if isinstance(value, str) else _kind(value)}"
         case "value_error":
             return str(context["error"])
         case _:
@@ -148,7 +173,9 @@ def _unknown(model: type[Checked], location: KeyPath) -> str:
     refusals: Mapping[str, str] = getattr(found, "REFUSED", {})
     if key in refusals:
         return refusals[key]
-    return nearest(key, (field.alias or name for name, field in found.model_fields.items()))
+    known = nearest(key, (field.alias or name for name, field in found.model_fields.items()))
+    instead: str | None = getattr(found, "INSTEAD", None)  # where keys are easily taken for names
+    return f"{known}; {instead}" if instead else known
 
 
 def _model_at(model: type[Checked], location: KeyPath) -> type[Checked] | None:

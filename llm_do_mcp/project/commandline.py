@@ -12,6 +12,10 @@ A pattern is written in the same way, and matched word by word. An unquoted `*` 
 
 The last word `**` stands for the rest, which may be nothing. `?` and `[` are characters like any other.
 
+Where no `*` is, what is meant depends on who says it. A rule of the `shell` toolset means whatever begins with these
+words (`opened`): `wc` is also `wc -l a`. So does any rule that asks or refuses. One that only allows, beside the
+toolset, means the very words: it may be a command that a person was shown.
+
 Elsewhere such patterns are globs on the whole line. What a glob would match and these words do not (`git statusx`) is
 in doubt, and a rule is then read to the stricter side: one that allows does not hold, one that asks or refuses does.
 """
@@ -111,24 +115,40 @@ def pattern(text: str) -> Pattern:
     return Pattern(tuple(map(_expression, found)), rest)
 
 
+def opened(text: str) -> str:
+    """The pattern of all commands that begin with its words, where it has no `*`; any other as it is.
+
+    Raises:
+        BadCommand: It is no pattern.
+    """
+    return text if any(_STAR in word for word in _characters(text)) else f"{text} **"
+
+
 def fits(text: str, line: str, *, strictly: bool) -> bool:
     """Whether a rule's pattern speaks of a command line.
 
     Args:
         text: The pattern.
         line: The command line.
-        strictly: Only where the words match; else also where they would as a glob on the line, in whatever case.
+        strictly: Only where the words match; else also where they begin so, or would match as a glob on the line, in
+            whatever case.
     """
     try:
         given = words(line)
     except BadCommand:
-        return not strictly and fnmatchcase(line.casefold(), text.casefold())
+        return not strictly and _is_like(text, line)
     try:
         if pattern(text).matches(given):
             return True
+        if not strictly and pattern(opened(text).casefold()).matches([word.casefold() for word in given]):
+            return True
     except BadCommand:
         pass
-    return not strictly and fnmatchcase(" ".join(given).casefold(), text.casefold())
+    return not strictly and _is_like(text, " ".join(given))
+
+
+def _is_like(glob: str, line: str) -> bool:
+    return any(fnmatchcase(line.casefold(), like) for like in (glob.casefold(), f"{glob.casefold()} *"))
 
 
 def covers(earlier: str, later: str) -> bool:

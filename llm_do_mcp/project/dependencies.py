@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from llm_do_mcp.errors import InvalidFile, ProjectError
@@ -14,7 +14,7 @@ from llm_do_mcp.project.libslock import LibsLock
 from llm_do_mcp.project.manifest import Manifest
 from llm_do_mcp.project.names import slug
 from llm_do_mcp.project.protected import protected_patterns
-from llm_do_mcp.project.settings import Limits, SandboxSettings, merge
+from llm_do_mcp.project.settings import SandboxSettings, narrowed
 from llm_do_mcp.project.strictyaml import Document
 from llm_do_mcp.sandbox.root import Root
 
@@ -77,15 +77,28 @@ def defaults(library: Library, found: Mapping[str, Library], project: Defaults, 
         protected=protected_patterns(library.manifest, project.module_imports),
         model=manifest.model or project.model,
         approvals=(*project.approvals, *library.manifest.approvals),
-        limits=merge(manifest.limits, library.manifest.limits, Limits()),
+        limits=narrowed(manifest.limits, library.manifest.limits),
         network_enabled=manifest.sandbox is None or manifest.sandbox.network_enabled is not False,
         granted={root.alias: root for root in own if root.alias in granted},
         grants=SandboxSettings(paths={alias: settings for alias, settings in named.items() if alias in granted}),
     )
 
 
-def check(document: Document, manifest: Manifest, own: Iterable[Root], found: Mapping[str, Library]) -> None:
+def check(
+    document: Document,
+    manifest: Manifest,
+    own: Sequence[Root],
+    found: Mapping[str, Library],
+    lacking: Collection[str] = (),
+) -> None:
     """Check that what is granted exists, and that the manifest's folders lead no worker into a library.
+
+    Args:
+        document: The manifest's file.
+        manifest: The manifest.
+        own: Its roots.
+        found: The libraries.
+        lacking: Names of those that could not be had.
 
     Raises:
         InvalidFile: With every place where that is not so.
@@ -93,8 +106,8 @@ def check(document: Document, manifest: Manifest, own: Iterable[Root], found: Ma
     problems = []
     aliases = {root.alias: root for root in own}
     for name, granted in manifest.grants.items():
-        if name not in found:
-            message = f"{quoted(name)} is not a library of this project; {nearest(name, found)}"
+        if name not in found and name not in lacking:
+            message = f"{quoted(name)} is not a library of this project; {nearest(name, (*found, *lacking))}"
             problems.append(document.error(message, ("grants", name), of_key=True))
         for index, alias in enumerate(granted):
             if slug(alias) not in aliases:

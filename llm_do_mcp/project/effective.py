@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from llm_do_mcp.project.references import covers
+from llm_do_mcp.project.schema import extended
 from llm_do_mcp.project.settings import (
     EVERY_FUNCTION,
     ApprovalRule,
@@ -124,8 +125,7 @@ class Worker:
         if self.params:
             properties = {name: _parameter_schema(default) for name, default in self.params.items()}
             required = [name for name, default in self.params.items() if default is None]
-            whole["properties"] = {**whole.get("properties", {}), **properties}
-            whole["required"] = [*whole.get("required", ()), *required]
+            whole = extended(whole, properties, required)
         return whole
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from llm_do_mcp.errors import ProjectError
+from llm_do_mcp.errors import NotLookedUp, ProjectError
 from llm_do_mcp.project.checked import collecting, quoted, together
 from llm_do_mcp.project.manifest import Manifest
 from llm_do_mcp.project.references import MAIN, MAIN_FILE, as_glob
@@ -78,6 +78,8 @@ def _exported(export: str, levels: Sequence[Level], document: Document, index: i
 def _matched(export: str, levels: Sequence[Level]) -> list[str]:
     """The ids that a glob matches: one without a library's name is about the first level only."""
     library, colon, rest = export.rpartition(":")
+    if library in levels[0].lacking:
+        raise NotLookedUp(f"{quoted(export)}: the library {library} could not be had")
     searched = [level for level in levels if level.library == library] if colon else levels[:1]
     pattern = patterns.parse(as_glob(rest, levels[0].section.root) or rest)
     return [
@@ -91,5 +93,7 @@ def _matched(export: str, levels: Sequence[Level]) -> list[str]:
 def _resolved(reference: str, levels: Sequence[Level], document: Document, *location: str | int) -> str:
     try:
         return resolve(reference, levels).canonical
+    except NotLookedUp:
+        raise
     except ProjectError as error:
         raise document.error(error.message, location) from None

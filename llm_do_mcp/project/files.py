@@ -1,4 +1,8 @@
-"""A project's own files, read through the sandbox's opener: nothing that is loaded lies outside the project."""
+"""A project's own files, read through the sandbox's opener: nothing that is loaded lies outside the project.
+
+What is there, and what not, is found out once: whoever has these files sees no file come or go. `seen` tells when it is
+time to load them anew.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from llm_do_mcp.errors import FileMissing, ProjectError, SandboxError
 from llm_do_mcp.project.seen import Seen
+from llm_do_mcp.sandbox import names
 from llm_do_mcp.sandbox.opener import Directory, Found
 from llm_do_mcp.sandbox.root import STATE_FOLDER
 
@@ -16,6 +21,8 @@ if TYPE_CHECKING:
     from llm_do_mcp.project.libslock import LockedLibrary
 
 MAX_FILE_BYTES = 1_000_000
+
+Kind = Literal["file", "directory"]
 
 
 class ProjectFiles:
@@ -33,12 +40,14 @@ class ProjectFiles:
         self.label = label
         self.seen = Seen(root)
         self._directory = Directory.open(root, hidden=(STATE_FOLDER,))
+        self._kinds: dict[str, Kind | None] = {}
+        self._listed: dict[str, set[str]] = {}
 
     def shown(self, path: str) -> str:
         """A path as a person would name it: `utils:workers/x.worker` in a library."""
         return f"{self.label}{path}"
 
-    def kind(self, path: str) -> Literal["file", "directory"] | None:
+    def kind(self, path: str) -> Kind | None:
         """What is at a path, or None where nothing is.
 
         Raises:
@@ -50,7 +59,14 @@ class ProjectFiles:
             self.locked.check_kind(path, kind)
         return kind
 
-    def _kind(self, path: str) -> Literal["file", "directory"] | None:
+    def _kind(self, path: str) -> Kind | None:
+        if path not in self._kinds:
+            folder, _, name = path.rpartition("/")
+            listed = self._listed.get(folder)
+            self._kinds[path] = None if listed is not None and names.fold(name) not in listed else self._look(path)
+        return self._kinds[path]
+
+    def _look(self, path: str) -> Kind | None:
         self.seen.kind(path)
         try:
             mode = self._directory.stat(path).st_mode
@@ -87,15 +103,23 @@ class ProjectFiles:
     def walk(self, path: str, descend: Callable[[tuple[str, ...]], bool]) -> Iterator[Found]:
         """All that lies below a folder; nothing where there is no such folder."""
 
+        listed: dict[str, set[str]] = {path: set()}
+
         def noted(parts: tuple[str, ...]) -> bool:
             enters = descend(parts)
             if enters:
                 self.seen.content("/".join(parts))
+                listed["/".join(parts)] = set()
             return enters
 
         if self.kind(path) == "directory":
             self.seen.content(path)
-            yield from self._directory.walk(path, descend=noted)
+            for found in self._directory.walk(path, descend=noted):
+                if found.kind == "unreadable":
+                    listed.pop("/".join(found.parts), None)
+                listed.setdefault("/".join(found.parts[:-1]), set()).add(names.fold(found.parts[-1]))
+                yield found
+            self._listed.update(listed)
 
     def _below_a_file(self, path: str) -> bool:
         """Whether a folder on the way is a file, so that there is nothing at the path."""

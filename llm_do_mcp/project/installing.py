@@ -15,10 +15,14 @@ from datetime import UTC, datetime
 
 from llm_do_mcp.errors import InvalidFile, LibraryNotFound, ProjectError, UsageError
 from llm_do_mcp.project import contents, gitsource
-from llm_do_mcp.project.checked import quoted
+from llm_do_mcp.project.checked import collecting, quoted
+from llm_do_mcp.project.files import decode
+from llm_do_mcp.project.hosting import PythonOptions
 from llm_do_mcp.project.library import LIBRARY_FILE, Library, Spec, read_library
+from llm_do_mcp.project.load import load_project
 from llm_do_mcp.project.manifest import MANIFEST_NAMES
 from llm_do_mcp.project.place import changing, put, take_out
+from llm_do_mcp.project.worker import read_worker
 from llm_do_mcp.sandbox.root import STATE_FOLDER
 
 RECORD = "installed.json"
@@ -88,7 +92,7 @@ def install(
         source: A folder, or a `git+` URL.
         place: The folder of libraries.
         versioned: Install it as `name@version`, beside others.
-        force: Replace also what was not installed, or was changed since.
+        force: Replace also what was not installed, or was changed since, and by what has broken workers.
         waits: Called where another process is changing the place and is waited for.
 
     Raises:
@@ -106,6 +110,8 @@ def install(
         new = os.path.join(private, "library")
         files = _copied(root, new, source)
         library = _read(new, source)
+        if not force:
+            _check_exports(library, place)
         folder = _name(library, versioned)
         content = contents.content_hash(files)
         target = os.path.join(place, folder)
@@ -225,6 +231,36 @@ def _read(root: str, source: str) -> Library:
     if problems:
         raise InvalidFile(problems)
     return library
+
+
+def _check_exports(library: Library, place: str) -> None:
+    """See that the workers that a library exports can be loaded, as far as that shows without running its Python.
+
+    Args:
+        library: The library.
+        place: Where those lie that it may depend on. Where one is missing each file is read for itself: it may be
+            installed later.
+
+    Raises:
+        InvalidFile: With all that is wrong with them.
+    """
+    problems: list[ProjectError] = []
+    try:
+        options = PythonOptions(classes=False)
+        libs = [place] if os.path.isdir(place) else []
+        project = load_project(library.root, libs=libs, locked=False, python=options, tolerated=[])
+    except (ProjectError, UsageError):
+        project = None
+    for identifier in library.exports:
+        with collecting(problems):
+            if project is not None:
+                project.worker(identifier)
+            elif (found := library.level.find(identifier)) is not None:
+                read_worker(decode(library.files.read_bytes(found.path), found.path), found.path)
+    if problems:
+        first, *others = problems
+        message = f"{first.message}; --force installs the library all the same"
+        raise InvalidFile([ProjectError(message, path=first.path, line=first.line, column=first.column), *others])
 
 
 def _name(library: Library, versioned: bool) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
-from llm_do_mcp.errors import InvalidFile, ProjectError
+from llm_do_mcp.errors import InvalidFile, NotLookedUp, ProjectError
 from llm_do_mcp.project import builtin, dependencies, exports, libslock, roots, strictyaml, toolmodules
 from llm_do_mcp.project.build import Defaults, build
 from llm_do_mcp.project.checked import collecting, quoted, together
@@ -25,11 +25,12 @@ from llm_do_mcp.project.library import LIBRARY_FILE, Library, manifest_of, place
 from llm_do_mcp.project.manifest import MANIFEST_NAMES, Manifest
 from llm_do_mcp.project.names import published_name
 from llm_do_mcp.project.protected import protected_patterns
-from llm_do_mcp.project.references import BUILT_IN, MAIN_FILE, SUFFIXES, id_of
+from llm_do_mcp.project.references import BUILT_IN, MAIN_FILE, SUFFIXES, Single, id_of
 from llm_do_mcp.project.resolve import Found, Level, resolve
 from llm_do_mcp.project.scan import Scan
+from llm_do_mcp.project.seen import Seen
 from llm_do_mcp.project.strictyaml import Document
-from llm_do_mcp.sandbox.root import Root
+from llm_do_mcp.sandbox.root import STATE_FOLDER, Root
 
 
 @dataclass(frozen=True)
@@ -127,8 +128,14 @@ class Project:
 
     def changed(self) -> bool:
         """Whether loading would find something else by now: a file, a new one, one that is gone."""
-        places = (self.levels[0].files, *(library.files for library in self.libraries.values()))
-        return any(files.seen.changed() for files in places)
+        return any(seen.changed() for seen in self._seen())
+
+    def folders(self) -> set[str]:
+        """The folders in which a change could make `changed` true: absolute paths."""
+        return {folder for seen in self._seen() for folder in seen.folders}
+
+    def _seen(self) -> Iterator[Seen]:
+        return (files.seen for files in (self.levels[0].files, *(library.files for library in self.libraries.values())))
 
     def levels_of(self, library: str | None) -> tuple[Level, ...]:
         """Where references are looked up: in the project or library that they are used in, and what it depends on."""
@@ -190,6 +197,8 @@ class Project:
         return self._library_defaults[name]
 
     def _library(self, name: str) -> Library:
+        if name in self.levels[0].lacking:
+            raise NotLookedUp(f"the library {name} could not be had")
         return builtin.library() if name == BUILT_IN else self.libraries[name]
 
 
@@ -219,16 +228,69 @@ def load_project(
         UsageError: A folder of libraries that cannot be used.
         ProjectError: There is no project, or something is wrong with it as a whole.
     """
+    options = _Options(no_project, default_model, tuple(libs), locked, python)
+    problems: list[ProjectError] = []
+    again = partial(load_project, os.path.abspath(path), **vars(options))
+    project = _assemble(_place(path, no_project=no_project), options, again, problems)
+    if tolerated is not None:
+        tolerated += problems
+    elif problems:
+        raise together(problems)
+    return project
+
+
+@dataclass(frozen=True)
+class _Options:
+    """How a project is loaded: arguments of `load_project`, by their names there."""
+
+    no_project: bool
+    default_model: str | None
+    libs: tuple[str, ...]
+    locked: bool
+    python: PythonOptions
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a project lies, and what its manifest says.
+
+    Args:
+        files: Its files.
+        file: The worker's file that was named, relative to it; None where the folder was.
+        document: The manifest's file, or None.
+        manifest: The manifest; all defaults where there is none.
+    """
+
+    files: ProjectFiles
+    file: str | None
+    document: Document | None
+    manifest: Manifest
+
+    @property
+    def root(self) -> str:
+        return self.files.root
+
+    @property
+    def name(self) -> str:
+        return self.manifest.name or os.path.basename(self.root) or "project"
+
+
+def _place(path: str | os.PathLike[str], *, no_project: bool) -> _Place:
+    """The project around what was named.
+
+    Raises:
+        ProjectError: There is none, or its manifest cannot be used.
+    """
     given = os.path.realpath(path)
-    shown = os.fspath(path)
+    shown = quoted(os.fspath(path), most=4_096)  # a path that is cut leads nowhere
     if os.path.isdir(given):
         root, file = given, None
         if no_project:
-            raise ProjectError(f"{quoted(shown)} is a folder; --no-project takes a worker's file")
+            raise ProjectError(f"{shown} is a folder; --no-project takes a worker's file")
     elif not os.path.lexists(given):
-        raise ProjectError(f"there is no {quoted(shown)}; name a project's folder or a worker's file")
+        raise ProjectError(f"there is no {shown}; name a project's folder or a worker's file")
     elif not given.endswith(SUFFIXES):
-        raise ProjectError(f"{quoted(shown)} is neither a folder nor a worker's file ({', '.join(SUFFIXES)})")
+        raise ProjectError(f"{shown} is neither a folder nor a worker's file ({', '.join(SUFFIXES)})")
     else:
         root = os.path.dirname(given) if no_project else _root_of(given)
         file = os.path.relpath(given, root).replace(os.sep, "/")
@@ -237,25 +299,8 @@ def load_project(
     manifest = manifest_of(document) if document is not None else Manifest()
     anything = file is not None or document is not None
     if not anything and not any(map(files.kind, (MAIN_FILE, manifest.workers.root))):
-        raise ProjectError(f"no project in {quoted(shown)}: no {MAIN_FILE}, no {MANIFEST_NAMES[0]} and no workers/")
-    again = partial(
-        load_project,
-        os.path.abspath(path),
-        no_project=no_project,
-        default_model=default_model,
-        libs=tuple(libs),
-        locked=locked,
-        python=python,
-    )
-    problems: list[ProjectError] = []
-    project = _assemble(
-        root, file, files, document, manifest, default_model, libs, locked, python, again, problems, alone=no_project
-    )
-    if tolerated is not None:
-        tolerated += problems
-    elif problems:
-        raise together(problems)
-    return project
+        raise ProjectError(f"no project in {shown}: no {MAIN_FILE}, no {MANIFEST_NAMES[0]} and no workers/")
+    return _Place(files, file, document, manifest)
 
 
 def _root_of(file: str) -> str:
@@ -270,7 +315,10 @@ def _root_of(file: str) -> str:
             break
         ancestor = above
     parts = folder.split(os.sep)
-    return os.sep.join(parts[: len(parts) - 1 - parts[::-1].index("workers")]) if "workers" in parts else folder
+    if "workers" not in parts:
+        return folder
+    above = os.sep.join(parts[: len(parts) - 1 - parts[::-1].index("workers")])
+    return folder if os.path.basename(above) == STATE_FOLDER else above  # `~/.llm-do` has more than workers in it
 
 
 def _manifest_document(files: ProjectFiles) -> Document | None:
@@ -282,68 +330,47 @@ def _manifest_document(files: ProjectFiles) -> Document | None:
     return strictyaml.load(decode(files.read_bytes(names[0]), names[0]), path=names[0]) if names else None
 
 
-def _assemble(
-    root: str,
-    file: str | None,
-    files: ProjectFiles,
-    document: Document | None,
-    manifest: Manifest,
-    model: str | None,
-    libs: Sequence[str],
-    locked: bool,
-    python: PythonOptions,
-    again: Callable[[], Project],
-    problems: list[ProjectError],
-    *,
-    alone: bool,
-) -> Project:
+def _assemble(place: _Place, options: _Options, again: Callable[[], Project], problems: list[ProjectError]) -> Project:
     """Put a project together; what is wrong with it is added to the problems.
 
-    Raises:
-        ProjectError: Its libraries cannot be had, so that nothing could be said of the rest.
+    Where its libraries cannot be had, it goes without them, and nothing is said of what may be in them.
     """
-    inside = file is None or file == MAIN_FILE or file.startswith(f"{manifest.workers.root}/")
-    level = Level(files, manifest.workers, single=None if inside else file)
+    files, document, manifest, python = place.files, place.document, place.manifest, options.python
     module_imports = python.module_imports or manifest.tools.allow_module_imports
-    if document is not None:
-        problems += _manifest_problems(document, manifest, files, root, module_imports)
-    name = manifest.name or os.path.basename(root) or "project"
-    where = places(libs) if libs or manifest.dependencies else ()
-    libraries: dict[str, Library] | None = None if document is not None else {}
+    problems += _manifest_problems(place, module_imports)
+    lacking = frozenset(text.partition("@")[0] for text in manifest.dependencies)
+    libraries: dict[str, Library] = {}
     with collecting(problems):
-        if document is not None:
-            lock = libslock.read(files) if locked and manifest.dependencies else None
-            libraries = dependencies.libraries(name, document, manifest, where, lock)
-    if libraries is None:
-        raise together(problems)
-    direct = dependencies.direct(manifest)
-    levels = _levels(level, direct, libraries)
-    entry, published = _front(name, levels, file, document, manifest, problems)
+        libraries, lacking = _libraries(place, options), frozenset()
+    direct = dependencies.direct(manifest) if not lacking else ()
+    levels = _levels(_home(place, options, lacking), direct, libraries)
+    entry, published = _front(place, levels, problems)
     modules: tuple[str, ...] = ()
     with collecting(problems):
         modules = toolmodules.of_project(files, manifest.tools)
     refused = None if python.imported else NO_IMPORT_TOOLS
     hosting = Hosting(files, manifest.tools, {name: library.files for name, library in libraries.items()}, refused)
+    state_folder = python.state_folder and python.state_folder(place.root)
     defaults = Defaults(
-        root=root,
+        root=place.root,
         manifest=manifest,
         document=document,
         tool_modules=dependencies.tool_modules(modules, direct, libraries),
         protected=protected_patterns(manifest, module_imports),
-        model=(model,) if model else (),
+        model=(options.default_model,) if options.default_model else (),
         approvals=manifest.approvals,
         limits=manifest.limits,
-        classes=ClassSchemas(hosting, python.state_folder and python.state_folder(root), asks=python.classes),
+        classes=ClassSchemas(hosting, state_folder, asks=python.classes),
         module_imports=module_imports,
         libraries={library.name: library.root for library in libraries.values()},
     )
     project = Project(
-        root=root,
-        given=root if file is None else os.path.join(root, file),
-        alone=alone,
-        libs=tuple(map(os.path.abspath, libs)),
+        root=place.root,
+        given=place.root if place.file is None else os.path.join(place.root, place.file),
+        alone=options.no_project,
+        libs=tuple(map(os.path.abspath, options.libs)),
         python=python,
-        name=name,
+        name=place.name,
         manifest=manifest,
         manifest_path=document.path if document else None,
         entry=entry,
@@ -356,8 +383,31 @@ def _assemble(
     )
     if document is not None:
         with collecting(problems):
-            dependencies.check(document, manifest, project.roots, libraries)
+            dependencies.check(document, manifest, project.roots, libraries, lacking)
     return project
+
+
+def _libraries(place: _Place, options: _Options) -> dict[str, Library]:
+    """The libraries that a project needs, by their names.
+
+    Raises:
+        UsageError: A folder of libraries that cannot be used.
+        ProjectError: They cannot be had.
+    """
+    needed = place.manifest.dependencies
+    where = places(options.libs) if options.libs or needed else ()
+    if place.document is None:
+        return {}
+    lock = libslock.read(place.files) if options.locked and needed else None
+    return dependencies.libraries(place.name, place.document, place.manifest, where, lock)
+
+
+def _home(place: _Place, options: _Options, lacking: frozenset[str]) -> Level:
+    """Where the project's own workers come from."""
+    file, section, single = place.file, place.manifest.workers, None
+    if file is not None and file != MAIN_FILE and not file.startswith(f"{section.root}/"):
+        single = Single(file, beside=not options.no_project)
+    return Level(place.files, section, single=single, lacking=lacking)
 
 
 def _levels(home: Level, needed: Iterable[str], libraries: Mapping[str, Library]) -> tuple[Level, ...]:
@@ -366,40 +416,34 @@ def _levels(home: Level, needed: Iterable[str], libraries: Mapping[str, Library]
     return (home, *(libraries[name].level for name in needed), *built_in)
 
 
-def _manifest_problems(
-    document: Document, manifest: Manifest, files: ProjectFiles, root: str, module_imports: bool
-) -> Iterator[ProjectError]:
+def _manifest_problems(place: _Place, module_imports: bool) -> Iterator[ProjectError]:
     """What is wrong in the manifest that the keys' own form does not show."""
-    yield from roots.problems(document, manifest.sandbox, root, absolute=True)
-    yield from toolmodules.problems(document, manifest.tools, files, module_imports=module_imports)
+    if place.document is not None:
+        yield from roots.problems(place.document, place.manifest.sandbox, place.root, absolute=True)
+        tools = place.manifest.tools
+        yield from toolmodules.problems(place.document, tools, place.files, module_imports=module_imports)
 
 
-def _front(
-    project: str,
-    levels: Sequence[Level],
-    file: str | None,
-    document: Document | None,
-    manifest: Manifest,
-    problems: list[ProjectError],
-) -> tuple[str | None, dict[str, str]]:
+def _front(place: _Place, levels: Sequence[Level], problems: list[ProjectError]) -> tuple[str | None, dict[str, str]]:
     """The entry worker's id, and published name → id."""
     entry: str | None = None
     ids: list[str] = []
     published: dict[str, str] = {}
     before = len(problems)
     with collecting(problems):
-        entry = _entry(levels, file, document, manifest)
-    if manifest.exports is not None or len(problems) == before:  # without an entry every worker would be exported
+        entry = _entry(place, levels)
+    if place.manifest.exports is not None or len(problems) == before:  # without an entry every worker would be exported
         with collecting(problems):
-            ids = exports.exported(levels, entry, document, manifest.exports)
+            ids = exports.exported(levels, entry, place.document, place.manifest.exports)
     with collecting(problems):
-        published = _published(project, entry, ids)
+        published = _published(place.name, entry, ids)
     return entry, published
 
 
-def _entry(levels: Sequence[Level], file: str | None, document: Document | None, manifest: Manifest) -> str | None:
+def _entry(place: _Place, levels: Sequence[Level]) -> str | None:
+    file = place.file
     if file is None:
-        return exports.entry_of(levels, document, manifest)
+        return exports.entry_of(levels, place.document, place.manifest)
     level = levels[0]
     identifier = id_of(file, level.section.root, level.single)
     if identifier is None:

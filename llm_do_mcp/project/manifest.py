@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from llm_do_mcp.project import redaction
 from llm_do_mcp.project.checked import Checked, Count, Flag, Text, Texts
 from llm_do_mcp.project.paths import ProjectPath
 from llm_do_mcp.project.settings import (
@@ -133,11 +134,29 @@ class ToolEnvelope(Checked):
     agent_budgets: dict[Text, Count] = Field(default_factory=dict)
 
 
-class Price(Checked):
-    """Of a model, per million tokens."""
+Dollars = Annotated[float, Field(strict=True, ge=0)]
 
-    input: Annotated[float, Field(strict=True, ge=0)]
-    output: Annotated[float, Field(strict=True, ge=0)]
+
+class Rates(Checked):
+    """US dollars per million tokens; cached input costs what input does where nothing else is said."""
+
+    input: Dollars
+    output: Dollars
+    cache_read: Dollars | None = None
+    cache_write: Dollars | None = None
+
+
+class LongPrompt(Rates):
+    """The rates of a turn whose whole input, cached or not, has more tokens than `above`."""
+
+    above: Count
+
+
+class Price(Rates):
+    """What the turns of a model cost; `web_search` is of a thousand searches that its provider ran."""
+
+    web_search: Dollars | None = None
+    long_prompt: LongPrompt | None = None
 
 
 class Manifest(Checked):
@@ -163,5 +182,5 @@ class Manifest(Checked):
     tools: ToolsSection = ToolsSection()
     tool_envelope: ToolEnvelope = ToolEnvelope()
     publish: PublishSection = PublishSection()
-    redact: Texts = ()
+    redact: tuple[Annotated[Text, AfterValidator(redaction.pattern)], ...] = ()
     prices: dict[Text, Price] = Field(default_factory=dict)

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 
 from llm_do_mcp.errors import InvalidReference
 from llm_do_mcp.project.checked import quoted
-from llm_do_mcp.project.paths import join
+from llm_do_mcp.project.paths import join, parent
 
 MAIN = "main"
 BUILT_IN = "pkg"
@@ -28,6 +28,24 @@ FORMS = "write an id (reports/summarizer), ./workers/reports/summarizer.worker, 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\Z")
 _LIBRARY = re.compile(r"[a-z0-9_-]+\Z")
 _MAX_LENGTH = 200
+
+
+@dataclass(frozen=True)
+class Single:
+    """A worker's file outside the workers' folder, for which a project was opened.
+
+    Args:
+        path: Its path.
+        beside: Whether the `.worker` files beside it are known as well, though no list shows them.
+    """
+
+    path: str
+    beside: bool = False
+
+    def knows(self, path: str) -> bool:
+        """Whether a file is a worker, since this one is."""
+        beside = self.beside and parent(path) == parent(self.path) and path.endswith(SUFFIXES[0])
+        return beside or path == self.path
 
 
 @dataclass(frozen=True)
@@ -49,13 +67,13 @@ class Reference:
     is_path: bool = False
 
 
-def parse(text: str, workers_root: str, single: str | None = None) -> Reference:
+def parse(text: str, workers_root: str, single: Single | None = None) -> Reference:
     """Read a reference.
 
     Args:
         text: The reference.
         workers_root: The folder of the workers.
-        single: The file of a project that was opened for one worker's file outside that folder.
+        single: The worker's file outside that folder that the project was opened for.
 
     Raises:
         InvalidReference: It is of no allowed form.
@@ -63,12 +81,17 @@ def parse(text: str, workers_root: str, single: str | None = None) -> Reference:
     if not text or len(text) > _MAX_LENGTH or not text.isprintable():
         raise _invalid(text, FORMS)
     library, colon, rest = text.partition(":")
-    if colon:
-        if not _LIBRARY.match(library) or ":" in rest:
-            raise _invalid(text, "a library's worker is written lib:id, the library in a-z, 0-9, _ and -")
-        inside = parse(rest, workers_root)
-        return Reference(text, inside.id, library, inside.path)
-    path = text.removeprefix("./")
+    if not colon:
+        return _inside(text, text, workers_root, single)
+    if not _LIBRARY.match(library) or ":" in rest:
+        raise _invalid(text, "a library's worker is written lib:id, the library in a-z, 0-9, _ and -")
+    inside = _inside(rest, text, workers_root)
+    return Reference(text, inside.id, library, inside.path)
+
+
+def _inside(inside: str, text: str, workers_root: str, single: Single | None = None) -> Reference:
+    """Read a reference without its library; the whole of it is for messages."""
+    path = inside.removeprefix("./")
     if ".." in path.split("/"):
         raise _invalid(text, "'..' is not allowed; paths start at the project's root")
     if path.startswith(("/", "~")):
@@ -81,7 +104,7 @@ def parse(text: str, workers_root: str, single: str | None = None) -> Reference:
     identifier = path.removeprefix(f"{workers_root}/")
     if not is_id(identifier):
         raise _invalid(text, FORMS)
-    return Reference(text, identifier, is_path=text.startswith("./"))
+    return Reference(text, identifier, is_path=inside.startswith("./"))
 
 
 def as_glob(text: str, workers_root: str) -> str | None:
@@ -103,7 +126,7 @@ def is_id(text: str) -> bool:
     return all(_NAME.match(part) for part in text.split("/"))
 
 
-def id_of(path: str, workers_root: str, single: str | None = None) -> str | None:
+def id_of(path: str, workers_root: str, single: Single | None = None) -> str | None:
     """The id of the worker in a file, or None where no worker can lie.
 
     Args:
@@ -115,7 +138,7 @@ def id_of(path: str, workers_root: str, single: str | None = None) -> str | None
     stem = _stem(path)
     if stem is None:
         return None
-    if path != single:
+    if single is None or not single.knows(path):
         if not stem.startswith(f"{workers_root}/"):
             return None
         stem = stem.removeprefix(f"{workers_root}/")
@@ -124,14 +147,17 @@ def id_of(path: str, workers_root: str, single: str | None = None) -> str | None
     return stem if is_id(stem) else None
 
 
-def candidates(identifier: str, workers_root: str, single: str | None = None) -> tuple[str, ...]:
+def candidates(identifier: str, workers_root: str, single: Single | None = None) -> tuple[str, ...]:
     """The files that a worker may have, relative to its project or library."""
     inside = join(workers_root, identifier)
     files = [f"{inside}.worker", f"{inside}/{FOLDER_FILE}", f"{inside}.yaml", f"{inside}.yml"]
     if identifier == MAIN:
         files.insert(0, MAIN_FILE)
-    if single is not None and id_of(single, workers_root, single) == identifier and single not in files:
-        files.insert(0, single)
+    if single is not None:
+        is_it = id_of(single.path, workers_root, single) == identifier
+        path = single.path if is_it else f"{identifier}{SUFFIXES[0]}"
+        if path not in files and id_of(path, workers_root, single) == identifier:
+            files.insert(0, path)
     return tuple(files)
 
 

@@ -13,11 +13,12 @@ import hashlib
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from types import TracebackType
 from typing import Any, BinaryIO
 
-from jinja2 import StrictUndefined, TemplateNotFound, TemplateSyntaxError
+from jinja2 import StrictUndefined, TemplateNotFound, TemplateSyntaxError, nodes
 from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import missing
@@ -86,6 +87,7 @@ class _Rendering:
         self._current = 0
         self._folders = Folders(request["homes"], request["home"])
         self._places: dict[str, tuple[str, int]] = {}
+        self._always: dict[str, list[tuple[str, int]]] = {}
         self._environment = _Environment(
             self._folders,
             loader=Loader(self._folders, self._places),
@@ -143,28 +145,68 @@ class _Rendering:
             name = f"<template {index}>"
             self._places[name] = (given["path"], given["line"] - 1)
             self._look(given["text"], name, name, found)
+        for source, edges in self._always.items():
+            for target, line in edges:
+                if self._leads_to(target, source):
+                    how = "" if source == target else f" through {target}"
+                    message = f"the template always includes itself{how}, so it never ends; put it behind an `if`"
+                    found.append({"message": message, "path": source, "line": line})
         return found
 
+    def _leads_to(self, start: str, end: str) -> bool:
+        """Whether a template, whatever the input, includes another, or is it."""
+        seen, waiting = set[str](), [start]
+        while waiting:
+            if (path := waiting.pop()) not in seen:
+                seen.add(path)
+                waiting += [target for target, _ in self._always.get(path, ())]
+        return end in seen
+
     def _look(self, text: str, name: str, file: str, found: list[dict[str, Any]]) -> None:
+        path, before = self._places[file]
         try:
             tree = self._environment.parse(text, name, file)
             self._folders.note(tree)
             needed = [*self._folders.spelled_out(tree)]
-            self._environment.compile(tree, name, file)  # which filters and tests there are is seen only here
+            if unknown := [*self._unknown(tree)]:
+                found += [{"message": message, "path": path, "line": line + before} for message, line in unknown]
+            else:
+                self._environment.compile(tree, name, file)  # some mistakes are seen only here
         except Exception as error:
             found.append(self.explain(error))
             return
-        path, before = self._places[file]
-        for reference, line, is_template in needed:
+        for one in needed:
             try:
-                joined = self._folders.joined(reference, name)
+                joined = self._folders.joined(one.name, name)
                 inside, there = self._folders.find(joined)
             except (TemplateNotFound, SecurityError, SandboxError) as error:
-                found.append({"message": _message(error), "path": path, "line": line + before})
+                if not self._folders.lack:
+                    found.append({"message": _message(error), "path": path, "line": one.line + before})
                 continue
-            if is_template and there not in self._places:
+            if one.always:
+                self._always.setdefault(path, []).append((there, one.line + before))
+            if one.is_template and there not in self._places:
                 self._places[there] = (there, 0)
                 self._look(inside, joined, there, found)
+
+    def _unknown(self, tree: nodes.Template) -> Iterator[tuple[str, int]]:
+        """The filters and tests of a template that there are not, with their lines.
+
+        Jinja itself sees to those in a branch when that is rendered, since a template may ask first whether there is
+        one: those that it asks about are left out.
+        """
+        known = {nodes.Filter: self._environment.filters, nodes.Test: self._environment.tests}
+        asked = {
+            test.node.value
+            for test in tree.find_all(nodes.Test)
+            if test.name in ("filter", "test") and isinstance(test.node, nodes.Const)
+        }
+        for kind, names in known.items():
+            for node in tree.find_all(kind):
+                if node.name not in names and node.name not in asked:
+                    close = get_close_matches(node.name, names, 1)
+                    instead = f"did you mean {close[0]!r}?" if close else "there are Jinja's own"
+                    yield f"there is no {kind.__name__.lower()} {node.name!r}; {instead}", node.lineno
 
     def explain(self, error: Exception) -> dict[str, Any]:
         """What went wrong, in one line, with the file and line of the template."""
@@ -200,7 +242,9 @@ class _Environment(ImmutableSandboxedEnvironment):
 def _message(error: Exception) -> str:
     match error:
         case RecursionError():
-            text = "templates or expressions nest without end; look for a template that includes itself"
+            text = (
+                "nested too deeply; look for what includes or calls itself, or for an expression of thousands of terms"
+            )
         case MemoryError():
             text = "the template needs more memory than is allowed"
         case _TooLong():

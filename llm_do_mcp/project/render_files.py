@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import BaseLoader, Environment, TemplateNotFound, meta, nodes, pass_context
@@ -22,6 +23,22 @@ from llm_do_mcp.sandbox.opener import Directory
 
 _JOINT = "|"
 """Between the library that a name is used in ("" for the project) and the name, in the names that Jinja knows."""
+
+
+@dataclass(frozen=True)
+class Needed:
+    """A file that a template names.
+
+    Args:
+        name, line: As it stands in the template.
+        is_template: Whether it is rendered, and not inserted as it is.
+        always: Whether it is rendered whatever the input.
+    """
+
+    name: str
+    line: int
+    is_template: bool
+    always: bool
 
 
 class Folders:
@@ -37,6 +54,11 @@ class Folders:
         self._home_of: dict[str, str] = {}
         self._constants: set[str] = set()
         self._computes = False
+
+    @property
+    def lack(self) -> bool:
+        """Whether what is not found may be in a library that could not be had."""
+        return bool(self._homes[self._home]["lacks"])
 
     def note(self, tree: nodes.Template) -> None:
         """Remember the names that a template spells out, and whether it may compute others."""
@@ -61,19 +83,16 @@ class Folders:
                     names.update(f"{home}{_JOINT}{name if place == home else f'{place}:{name}'}" for name in files)
         return names
 
-    def spelled_out(self, tree: nodes.Template) -> Iterator[tuple[str, int, bool]]:
-        """The files that a template cannot do without, as far as it spells out their names.
-
-        Yields:
-            The name, its line in the template, and whether it is a template itself.
-        """
+    def spelled_out(self, tree: nodes.Template) -> Iterator[Needed]:
+        """The files that a template cannot do without, as far as it spells out their names."""
+        always = {id(node) for node in _always(tree)}
         for node in tree.find_all(nodes.Stmt):
             if not isinstance(node, nodes.Extends | nodes.Include | nodes.Import | nodes.FromImport):
                 continue
             named, optional = node.template, isinstance(node, nodes.Include) and node.ignore_missing
             if isinstance(named, nodes.Const) and isinstance(named.value, str) and not optional:
-                yield named.value, node.lineno, True
-        yield from ((name, line, False) for name, line in _files(tree))
+                yield Needed(named.value, node.lineno, True, id(node) in always)
+        yield from (Needed(name, line, False, False) for name, line in _files(tree))
 
     def joined(self, name: object, template: str | None) -> str:
         """The name by which Jinja knows what a template includes: one text may mean two files in two libraries.
@@ -112,7 +131,15 @@ class Folders:
                 self._home_of[joined] = place
                 return found
         kind = " (a computed name)" if computed else ""
-        raise TemplateNotFound(name, f"there is no {name!r}{kind} in {where}")
+        hint = "" if colon or computed else self._beside(home, inside)
+        raise TemplateNotFound(name, f"there is no {name!r}{kind} in {where}{hint}")
+
+    def _beside(self, home: str, name: str) -> str:
+        """A hint where the file lies in the root, from where nothing is included: workers may write there."""
+        with contextlib.suppress(SandboxError):
+            Directory.open(self._homes[home]["root"]).stat(name)
+            return f"; {_shown(home, name)} is not read from where it lies, put it into templates/"
+        return ""
 
     def _places(self, home: str, *, computed: bool) -> Iterator[tuple[str, str]]:
         """Where a name is looked for, in order: the library and the folder in it."""
@@ -158,6 +185,14 @@ class Loader(BaseLoader):
         return text, path, lambda: True
 
 
+def _always(node: nodes.Node) -> Iterator[nodes.Node]:
+    """The parts of a template that are rendered whatever the input."""
+    yield node
+    if not isinstance(node, nodes.If | nodes.For | nodes.Macro | nodes.CallBlock | nodes.Block):
+        for below in node.iter_child_nodes():
+            yield from _always(below)
+
+
 def _files(tree: nodes.Template) -> Iterator[tuple[str, int]]:
     """The names that a template gives to `file`, with their lines."""
     for call in tree.find_all(nodes.Call):
@@ -183,4 +218,6 @@ def _complaint(name: str) -> str | None:
     parts = name.split("/")
     if name.startswith(("/", "~")) or "\\" in name or ".." in parts:
         return "is not inside the template folders"
+    if "." in parts:
+        return "has ./; a name starts at the template folders, wherever it is used"
     return "is hidden, and is not read" if any(part.startswith(".") for part in parts) else None

@@ -13,12 +13,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from llm_do_mcp.errors import AmbiguousWorker, NotExported, WorkerNotFound
+from llm_do_mcp.errors import AmbiguousWorker, NotExported, NotLookedUp, WorkerNotFound
 from llm_do_mcp.project import references
 from llm_do_mcp.project.checked import nearest, quoted
 from llm_do_mcp.project.files import ProjectFiles
 from llm_do_mcp.project.manifest import WorkersSection
-from llm_do_mcp.project.references import Reference
+from llm_do_mcp.project.references import Reference, Single
 from llm_do_mcp.project.scan import Scan, scan
 
 
@@ -31,14 +31,16 @@ class Level:
         section: Where its workers lie.
         library: The library's name, or None for the project itself.
         exports: Ids of the workers of a library that can be called from outside.
-        single: The file of a project that was opened for one worker's file outside the workers' folder.
+        single: The worker's file outside the workers' folder that a project was opened for.
+        lacking: Names of the libraries that it needs and that could not be had.
     """
 
     files: ProjectFiles
     section: WorkersSection
     library: str | None = None
     exports: frozenset[str] = frozenset()
-    single: str | None = None
+    single: Single | None = None
+    lacking: frozenset[str] = frozenset()
     _files: dict[str, Found] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
@@ -124,10 +126,13 @@ def resolve(text: str, levels: Sequence[Level]) -> Found:
         InvalidReference: It is of no allowed form.
         AmbiguousWorker: It means more than one worker.
         NotExported: It means one that its library keeps to itself.
+        NotLookedUp: It may mean one of a library that could not be had.
         WorkerNotFound: It means none; says where was looked, and what is near.
     """
     home = levels[0]
     reference = home.parse(text)
+    if reference.library in home.lacking:
+        raise NotLookedUp(f"no worker {quoted(text)}: the library {reference.library} could not be had")
     if reference.library is not None:
         levels = [level for level in levels if level.library == reference.library]
         if not levels:
@@ -148,6 +153,8 @@ def resolve(text: str, levels: Sequence[Level]) -> Found:
         exported = ", ".join(kept.level.offered(outside=True)) or "nothing"
         message = f"worker {quoted(text)} is internal to the library {kept.level.library}, which exports {exported}"
         raise NotExported(message)
+    if home.lacking and reference.library is None and not reference.is_path:
+        raise NotLookedUp(f"no worker {quoted(text)}, unless in {', '.join(sorted(home.lacking))}")
     raise _not_found(reference, levels, outside=levels[0] is not home)
 
 
@@ -157,6 +164,7 @@ def _not_found(reference: Reference, levels: Sequence[Level], *, outside: bool) 
     searched = reference.path or ", ".join(places)
     searched_too = [other.library for other in others if other.library not in (None, references.BUILT_IN)]
     libraries = f", and in {', '.join(map(str, searched_too))}" if searched_too else ""
-    known = [identifier for identifier in level.offered(outside=outside) if identifier != reference.id]
-    hint = nearest(reference.id, known) if len(known) <= 20 else f"{len(known)} workers are known"
+    spelled = level.canonical if outside else str
+    known = [spelled(identifier) for identifier in level.offered(outside=outside) if identifier != reference.id]
+    hint = nearest(spelled(reference.id), known) if len(known) <= 20 else f"{len(known)} workers are known"
     return WorkerNotFound(f"no worker {quoted(reference.text)} (looked for {searched}{libraries}); {hint}")

@@ -15,10 +15,15 @@ from llm_do_mcp.errors import ProjectError
 from llm_do_mcp.project.checked import quoted
 from llm_do_mcp.project.names import slug
 from llm_do_mcp.project.paths import project_path
+from llm_do_mcp.project.protected import AS_A_WHOLE
 from llm_do_mcp.project.settings import PathSettings, SandboxSettings
 from llm_do_mcp.project.strictyaml import Document
+from llm_do_mcp.sandbox.names import fold
 from llm_do_mcp.sandbox.patterns import protected_in
-from llm_do_mcp.sandbox.root import Root
+from llm_do_mcp.sandbox.root import STATE_FOLDER, Root
+
+PRIVATE = frozenset({STATE_FOLDER, ".git"})
+"""Folders of a project that are nobody's data: its record of runs, and its history."""
 
 
 def problems(
@@ -127,6 +132,8 @@ def _is_below(path: str, folder: str) -> bool:
 
 def _root(alias: str, settings: PathSettings, project: str, protected: tuple[str, ...]) -> Root:
     path = _place(settings.root, project)
+    if _is_below(project, path):
+        protected = (*protected, *AS_A_WHOLE)
     root = Root(
         alias=alias,
         path=path,
@@ -151,6 +158,8 @@ def _complaint(root: str, project: str, *, absolute: bool) -> str | None:
     place = _place(root, project)
     if not _is_below(place, project) and not _is_absolute(root):
         return f"{quoted(root)} is a link out of the project; name the folder itself in the manifest"
+    if _is_below(place, project) and PRIVATE & {*map(fold, os.path.relpath(place, project).split(os.sep))}:
+        return f"{quoted(root)} lies in {' or '.join(sorted(PRIVATE))}, which no worker can reach; name another folder"
     return f"{quoted(root)} is not a folder" if os.path.lexists(place) and not os.path.isdir(place) else None
 
 

@@ -12,7 +12,7 @@ from llm_do_mcp.errors import AmbiguousWorker, ProjectError
 from llm_do_mcp.project.checked import quoted
 from llm_do_mcp.project.files import ProjectFiles, decode
 from llm_do_mcp.project.manifest import WorkersSection
-from llm_do_mcp.project.references import MAIN, MAIN_FILE, SUFFIXES, folder_of, id_of
+from llm_do_mcp.project.references import MAIN, MAIN_FILE, SUFFIXES, Single, folder_of, id_of
 from llm_do_mcp.sandbox import names, patterns
 
 IGNORE_FILE = ".llm-doignore"
@@ -27,27 +27,28 @@ class Scan:
     """What a scan found.
 
     Args:
-        workers: id → file, sorted by id; only what has one meaning.
-        problems: Files that cannot be workers, and ids that more than one file claims.
+        workers: id → file, sorted by id; the first where more than one file claims it, which its loading tells of.
+        problems: Files that cannot be workers, and ids that differ in case only, which are workers nowhere.
     """
 
     workers: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[ProjectError, ...] = ()
 
 
-def scan(files: ProjectFiles, section: WorkersSection, single: str | None) -> Scan:
+def scan(files: ProjectFiles, section: WorkersSection, single: Single | None) -> Scan:
     """Look for workers.
 
     Args:
         files: The project's files.
         section: Where to look, and what to show.
-        single: The file of a project that was opened for one worker's file outside the workers' folder.
+        single: The worker's file outside the workers' folder that the project was opened for.
     """
     shown = _shown(files, section)
     claims: dict[str, list[tuple[str, str]]] = {}
     problems: list[ProjectError] = []
-    for path in _worker_files(files, section.root, single):
-        if path not in (MAIN_FILE, single) and not shown(path):
+    named = (MAIN_FILE,) if single is None else (MAIN_FILE, single.path)
+    for path in _worker_files(files, section.root, named):
+        if path not in named and not shown(path):
             continue
         identifier = id_of(path, section.root, single)
         if identifier is None:
@@ -58,20 +59,21 @@ def scan(files: ProjectFiles, section: WorkersSection, single: str | None) -> Sc
     workers: dict[str, str] = {}
     for claimed in claims.values():
         (identifier, path), *others = claimed
-        if not others:
+        if all(other == identifier for other, _ in others):
             workers[identifier] = path
             continue
         every = ", ".join(path for _, path in claimed)
-        problems.append(AmbiguousWorker(f"more than one file for worker {identifier!r}: {every}", path=path))
+        message = f"more than one file for worker {identifier!r}, where case does not count: {every}; rename one"
+        problems.append(AmbiguousWorker(message, path=path))
     return Scan(dict(sorted(workers.items(), key=lambda item: (item[0] != MAIN, item[0]))), tuple(problems))
 
 
-def _worker_files(files: ProjectFiles, root: str, single: str | None) -> list[str]:
+def _worker_files(files: ProjectFiles, root: str, named: tuple[str, ...]) -> list[str]:
     """Every file that is a worker by its name and place."""
     walked = files.walk(root, lambda parts: parts[-1] not in SKIPPED)
     below = ["/".join(found.parts) for found in walked if found.kind not in ("directory", "unreadable")]
     homes = {folder for path in below if (folder := folder_of(path, root))}
-    found = [path for path in dict.fromkeys((MAIN_FILE, single)) if path and files.kind(path) == "file"]
+    found = [path for path in dict.fromkeys(named) if files.kind(path) == "file"]
     return found + [path for path in below if path.endswith(SUFFIXES) and not _is_resource(path, homes)]
 
 

@@ -1,24 +1,19 @@
-"""JSON Schemas: from a file or written in a worker, made self-contained and fit to be published.
+"""JSON Schemas: whether one is fit to be published, and made so. Where they come from is `schema_files`' matter.
 
-References between schema files are followed through the project's own files and what they name is taken in, so that
-a published schema needs nothing beside it. Its root is an object, as the protocol demands. Only the form is checked
-here, keyword by keyword, which needs no validator library when a project is loaded; values are checked by the runtime.
+The root of a published schema is an object, as the protocol demands. Only the form is checked here, keyword by keyword,
+which needs no validator library when a project is loaded; values are checked by the runtime.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from llm_do_mcp.errors import ProjectError
 from llm_do_mcp.project import linear
 from llm_do_mcp.project.checked import quoted
-from llm_do_mcp.project.files import decode
-from llm_do_mcp.project.paths import join, parent, project_path
 from llm_do_mcp.project.strictyaml import MAX_DEPTH, KeyPath
 
 Schema = dict[str, Any]
@@ -41,6 +36,8 @@ TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 SAME_VALUE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas")
 """What holds for a value itself, and not for something in it."""
 DYNAMIC = ("$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor", "$anchor")
+ROOT = "#"
+"""The reference that leads to the whole schema."""
 MAX_ENUM = 1_000
 """Values of an `enum`: each model and client is sent all of them, in every call."""
 MAX_CHARACTERS = 200_000
@@ -65,31 +62,33 @@ class SchemaProblem:
     location: KeyPath
 
 
-def parse_json(text: str, path: str) -> Any:
-    """JSON without the surprises: no doubled keys, no NaN, no endless nesting.
+def extended(schema: Mapping[str, Any], properties: Mapping[str, Any], required: Sequence[str] = ()) -> Schema:
+    """The schema with further properties at its root, and with no other change in what it accepts.
 
-    Raises:
-        ProjectError: With the place where it can be told.
+    What refers to the root means the value without them, so the root as it was then becomes a definition.
+
+    Args:
+        schema: One that is published.
+        properties: Name → schema, of names that its root does not have.
+        required: Those of them that have to be given.
     """
+    whole = dict(schema)
+    if ROOT in _refs(whole):
+        definitions = whole.get("$defs", {})
+        name = "root"
+        while name in definitions:
+            name += "_"
 
-    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        mapping: dict[str, Any] = {}
-        for key, value in items:
-            if key in mapping:
-                raise ProjectError(f"key {quoted(key)} is given twice in one object", path=path)
-            mapping[key] = value
-        return mapping
+        def led_there(inner: Schema, location: KeyPath) -> Schema:
+            return {**inner, "$ref": f"#/$defs/{name}"} if inner.get("$ref") == ROOT else inner
 
-    def constant(name: str) -> Any:
-        raise ProjectError(f"{name} is not JSON", path=path)
-
-    try:
-        return json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
-    except json.JSONDecodeError as error:
-        message = error.msg[:1].lower() + error.msg[1:]
-        raise ProjectError(message, path=path, line=error.lineno, column=error.colno) from None
-    except (RecursionError, ValueError):
-        raise ProjectError("nested too deeply, or a number of too many digits", path=path) from None
+        whole = changed(whole, led_there)
+        root = {keyword: value for keyword, value in whole.items() if keyword != "$defs"}
+        whole["$defs"] = {**whole.get("$defs", {}), name: root}
+    whole["properties"] = {**whole.get("properties", {}), **properties}
+    if required:
+        whole["required"] = [*whole.get("required", ()), *required]
+    return whole
 
 
 def published(schema: Schema) -> Schema:
@@ -100,7 +99,7 @@ def published(schema: Schema) -> Schema:
     """
     seen: set[str] = set()
     while isinstance(ref := schema.get("$ref"), str):
-        target = _at(schema, ref)
+        target = at(schema, ref)
         if not isinstance(target, dict) or ref in seen:
             raise ValueError(f"the root's $ref {quoted(ref)} leads to no schema")
         seen.add(ref)
@@ -138,7 +137,7 @@ def _check_whole(schema: Schema) -> None:
     if (size := len(json.dumps(schema))) > MAX_CHARACTERS:
         raise ValueError(f"the schema has {size:,} characters; at most {MAX_CHARACTERS:,} are published")
     for ref in _refs(schema):
-        if _at(schema, ref) is None:
+        if at(schema, ref) is None:
             raise ValueError(f"$ref {quoted(ref)} leads to nothing in the schema")
     if (endless := _endless(schema)) is not None:
         raise ValueError(f"$ref {quoted(endless)} leads back to itself without a property or item between")
@@ -157,12 +156,14 @@ def problems(schema: Any, location: KeyPath = ()) -> Iterator[SchemaProblem]:
     if len(location) > MAX_DEPTH:
         yield SchemaProblem(f"nested deeper than {MAX_DEPTH}", location)
         return
+    wrong = set()
     for keyword, value in schema.items():
         here = (*location, keyword)
         if complaint := _complaint(keyword, value):
             yield SchemaProblem(f"{keyword}: {complaint}", here)
+            wrong.add(keyword)
     yield from (SchemaProblem(message, (*location, keyword)) for keyword, message in _contradictions(schema))
-    for below, place in _below(schema, location):
+    for below, place in _below({keyword: schema[keyword] for keyword in schema if keyword not in wrong}, location):
         yield from problems(below, place)
 
 
@@ -196,6 +197,8 @@ def _complaint(keyword: str, value: Any) -> str | None:
         if not isinstance(value, dict):
             return "must be a mapping of names to schemas"
         return next(filter(None, map(_pattern_complaint, value)), None) if keyword == "patternProperties" else None
+    if keyword == "items" and isinstance(value, list):
+        return "must be one schema, for all items; write prefixItems for a list of them (draft 2020-12)"
     if keyword in LISTED_SCHEMAS and not (isinstance(value, list) and value):
         return "must be a list of schemas"
     return None
@@ -269,7 +272,7 @@ def _is_a(value: Any, kind: str) -> bool:
 
 def _endless(schema: Schema) -> str | None:
     """A reference that leads back to itself without going into the value: checking any value would not end."""
-    leads_to = {ref: set(_same_value_refs(_at(schema, ref))) for ref in _refs(schema)}
+    leads_to = {ref: set(_same_value_refs(at(schema, ref))) for ref in _refs(schema)}
     for start in leads_to:
         seen: set[str] = set()
         waiting = [*leads_to[start]]
@@ -319,7 +322,24 @@ def _below(schema: Mapping[str, Any], location: KeyPath = ()) -> Iterator[tuple[
             yield schema[keyword], (*location, keyword)
 
 
-def _at(schema: Mapping[str, Any], ref: str) -> Any:
+def changed(schema: Any, change: Callable[[Schema, KeyPath], Schema], location: KeyPath = ()) -> Any:
+    """A copy of a schema, in which it and each schema in it is what `change` makes of it, the innermost first."""
+    if not isinstance(schema, dict):
+        return schema
+    copy = dict(schema)
+    for keyword in NAMED_SCHEMAS:
+        if isinstance(named := copy.get(keyword), dict):
+            copy[keyword] = {k: changed(inner, change, (*location, keyword, k)) for k, inner in named.items()}
+    for keyword in LISTED_SCHEMAS:
+        if isinstance(listed := copy.get(keyword), list):
+            copy[keyword] = [changed(inner, change, (*location, keyword, i)) for i, inner in enumerate(listed)]
+    for keyword in SINGLE_SCHEMAS:
+        if keyword in copy:
+            copy[keyword] = changed(copy[keyword], change, (*location, keyword))
+    return change(copy, location)
+
+
+def at(schema: Mapping[str, Any], ref: str) -> Any:
     """What a reference inside a document (`#/$defs/x`) leads to, or None."""
     if not ref.startswith("#"):
         return None
@@ -331,101 +351,3 @@ def _at(schema: Mapping[str, Any], ref: str) -> Any:
         else:
             found = found.get(key) if isinstance(found, dict) else None
     return found
-
-
-class SelfContained:
-    """Takes the files that a schema refers to into its `$defs`.
-
-    Args:
-        read: A file's bytes, by its path in the project; raises `ProjectError` where it may not be loaded.
-    """
-
-    def __init__(self, read: Callable[[str], bytes]) -> None:
-        self._read = read
-        self._taken_in: dict[str, str] = {}
-        self._definitions: Schema = {}
-        self._names: set[str] = set()
-
-    def file(self, path: str) -> Schema:
-        """The schema in a file, self-contained and published.
-
-        Raises:
-            ProjectError: What is wrong, in which file.
-        """
-        schema = self._load(path)
-        if not isinstance(schema, dict):
-            raise ProjectError("a schema is a mapping of keywords", path=path)
-        try:
-            return published(self.inline(schema, path))
-        except ValueError as error:
-            raise ProjectError(str(error), path=path) from None
-
-    def inline(self, schema: Schema, path: str) -> Schema:
-        """A schema that stands in a file, self-contained."""
-        self._taken_in[path] = ""
-        self._names = set(schema.get("$defs", ()))
-        whole: Schema = self._rewritten(schema, path, schema)
-        if self._definitions:
-            whole["$defs"] = {**whole.get("$defs", {}), **self._definitions}
-        return whole
-
-    def _load(self, path: str) -> Any:
-        schema = parse_json(decode(self._read(path), path), path)
-        for problem in problems(schema):
-            where = "/".join(map(str, problem.location)) or "the root"
-            raise ProjectError(f"{problem.message} (at {where})", path=path)
-        return schema
-
-    def _rewritten(self, schema: Any, path: str, document: Any) -> Any:
-        """A copy of a schema in which every reference leads to a place in the whole."""
-        if not isinstance(schema, dict):
-            return schema
-        copy = dict(schema)
-        copy.pop("$schema", None)  # what passes the form check means the same in 2020-12
-        copy.pop("$id", None)  # it would change what the references mean
-        for keyword in NAMED_SCHEMAS:
-            if isinstance(copy.get(keyword), dict):
-                copy[keyword] = {k: self._rewritten(inner, path, document) for k, inner in copy[keyword].items()}
-        for keyword in LISTED_SCHEMAS:
-            if isinstance(copy.get(keyword), list):
-                copy[keyword] = [self._rewritten(inner, path, document) for inner in copy[keyword]]
-        for keyword in SINGLE_SCHEMAS:
-            if keyword in copy:
-                copy[keyword] = self._rewritten(copy[keyword], path, document)
-        if copy.get("type") == "array" and not copy.keys() & {"items", "prefixItems"}:
-            copy["items"] = {}  # means the same, and some hosts refuse an array without it
-        if "$ref" in copy:
-            copy["$ref"] = self._reference(copy["$ref"], path, document)
-        return copy
-
-    def _reference(self, ref: str, path: str, document: Any) -> str:
-        target, _, fragment = ref.partition("#")
-        if fragment and not fragment.startswith("/"):
-            raise ProjectError(f"$ref {quoted(ref)}: anchors are not supported; write #/$defs/name", path=path)
-        if not target:
-            if _at(document, f"#{fragment}") is None:
-                raise ProjectError(f"$ref {quoted(ref)} leads to no schema", path=path)
-            return f"#{self._taken_in[path]}{fragment}"
-        if ":" in target:
-            raise ProjectError(f"$ref {quoted(ref)}: only files of the project can be referred to", path=path)
-        try:
-            file = project_path(join(parent(path), unquote(target)))
-        except ValueError as error:
-            raise ProjectError(f"$ref {quoted(ref)}: {error}", path=path) from None
-        other = self._take_in(file)
-        if _at(other, f"#{fragment}") is None:
-            raise ProjectError(f"$ref {quoted(ref)} leads to no schema", path=path)
-        return f"#{self._taken_in[file]}{fragment}"
-
-    def _take_in(self, path: str) -> Any:
-        """Another file's schema, put under `$defs` once."""
-        schema = self._load(path)
-        if path not in self._taken_in:
-            name = re.sub(r"[^A-Za-z0-9_]+", "_", path.removesuffix(".json"))
-            while name in self._names:
-                name += "_"
-            self._names.add(name)
-            self._taken_in[path] = f"/$defs/{name}"
-            self._definitions[name] = {}
-            self._definitions[name] = self._rewritten(schema, path, schema)
-        return schema

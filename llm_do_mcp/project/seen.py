@@ -1,9 +1,9 @@
 """What loading has looked at, so that a look at the same places tells whether it would find the same again.
 
-Nothing watches the files. Each place that was asked about (also one where nothing was), each file that was read and
-each folder that was listed leaves a stamp, and comparing the stamps is a `stat` each: well below a millisecond for a
-project of some dozen workers. A stamp is taken before the reading that it stands for, so what changes in between shows
-as a change later, and never the other way round.
+Nothing here watches the files; `folders` says where whoever wants to has to look. Each place that was asked about (also
+one where nothing was), each file that was read and each folder that was listed leaves a stamp, and comparing the stamps
+is a `stat` each: well below a millisecond for a project of some dozen workers. A stamp is taken before the reading that
+it stands for, so what changes in between shows as a change later, and never the other way round.
 """
 
 from __future__ import annotations
@@ -49,6 +49,22 @@ class Seen:
     def contents(self) -> Collection[str]:
         """The files that were read, and the folders that were listed."""
         return self._contents.keys()
+
+    @property
+    def folders(self) -> set[str]:
+        """The folders in which a change could make `changed` true: absolute paths, of those that there are."""
+        found = {self._root}
+        for path in (*self._kinds, *self._contents):
+            place = os.path.normpath(os.path.join(self._root, path))
+            if place == self._root:
+                continue
+            if os.path.isdir(place):
+                found.add(place)
+            above = os.path.dirname(place)
+            while not os.path.isdir(above):  # in the nearest one a name on the way there would appear
+                above = os.path.dirname(above)
+            found.add(above)
+        return found
 
     def changed(self) -> bool:
         """Whether anything is no longer as it was when it was noted; in doubt, yes."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from llm_do_mcp.project.checked import Checked, Count, Flag, Model, Text, Texts, quoted
 from llm_do_mcp.project.commandline import BadCommand, pattern
-from llm_do_mcp.project.names import slug
+from llm_do_mcp.project.names import file_tool, slug
 from llm_do_mcp.sandbox import patterns
 from llm_do_mcp.sandbox.names import BadName
 from llm_do_mcp.sandbox.root import Mode
@@ -29,6 +29,14 @@ def _empty(value: Any) -> Any:
 def _switched_on(value: Any) -> Any:
     """A key with nothing behind it, or with no settings, asks for what it names."""
     return True if value is None or value == {} else value
+
+
+def _created(value: Any) -> Any:
+    """`worker_create`, also as a mapping without settings."""
+    if isinstance(value, Mapping) and value:
+        how = "new workers are kept for the session, in a folder of its own; write `worker_create: true`"
+        raise ValueError(f"{quoted(next(iter(value)))} is no setting: {how}")
+    return _switched_on(value)
 
 
 def _models(value: Any) -> Any:
@@ -100,8 +108,18 @@ class AttachmentPolicy(Checked):
     max_total_bytes: NotNegative = 10_000_000
 
 
+USUAL_LIMITS: Mapping[str, int] = {
+    "timeout_s": 3600,
+    "max_turns": 200,
+    "max_tool_calls": 1000,
+    "max_tokens": 5_000_000,
+    "max_depth": 5,
+}
+"""What holds of the keys of `Limits` that nobody sets."""
+
+
 class Limits(Checked):
-    """Limits of a run and all below it; what is not set is left to the runtime's defaults."""
+    """Limits of a run and all below it; for what is not set there are `USUAL_LIMITS`."""
 
     timeout_s: Annotated[float, Field(strict=True, gt=0)] | None = None
     max_turns: Count | None = None
@@ -126,6 +144,10 @@ class ApprovalRule(Checked):
 
     @model_validator(mode="after")
     def _can_match(self) -> ApprovalRule:
+        if self.subject is not None and (named := file_tool(self.function)) is not None:
+            function, alias = named
+            instead = f"write `function: {function}` and `subject: {alias}/…`"
+            raise ValueError(f"{self.function} is of one folder already; for some of its files {instead}")
         if self.subject not in (None, "*") and self.function.startswith("files."):
             assert self.subject is not None
             try:
@@ -169,12 +191,22 @@ class Toolset(Checked):
 class Delegation(Toolset):
     """Calls of other workers, and whether new ones may be made, which `allow_workers: ['*']` says as well.
 
-    `allow_templates` and `lock_template` are the older names of the first two keys.
+    `allow_templates` and `lock_template` are the older names of the first two keys. `worker_call: {}` is said by these
+    too, and by itself allows nobody.
     """
+
+    REFUSED: ClassVar[dict[str, str]] = {
+        "allowed_suffixes": "write `attachment_policy: {allowed_suffixes: […]}` into the worker",
+        "max_attachments": "write `attachment_policy: {max_attachments: …}` into the worker",
+        "max_bytes": "write `attachment_policy: {max_total_bytes: …}` into the worker",
+        "debug": "set LLM_DO_DEBUG=1 in the environment",
+    }
+    INSTEAD: ClassVar[str] = "a worker that may be called is named in `allow_workers: […]`"
 
     allow_workers: Texts | None = None
     lock_worker: Text | None = None
-    worker_create: Annotated[Flag | None, BeforeValidator(_switched_on)] = None
+    worker_create: Annotated[Flag | None, BeforeValidator(_created)] = None
+    worker_call: Annotated[Literal[True] | None, BeforeValidator(_switched_on)] = None
     allow_templates: Texts | None = None
     lock_template: Text | None = None
 
@@ -190,9 +222,9 @@ def _command_pattern(text: str) -> str:
 class ShellRule(Checked):
     """What commands that match a pattern may do: run (`approval_required: false`), ask, or nothing (`allowed: false`).
 
-    The pattern is one of words, quoted as in a shell: `git log *` has at least one more word, `git log **` any number,
-    and so has `git log*`, which is not `git logx`; `pytest tests/*.py` is one word of that form. The first rule that
-    matches counts; `project/commandline.py` has the details.
+    The pattern is one of words, quoted as in a shell: `git log` is what begins with these words, whatever follows,
+    `git log *` has at least one more; neither is `git logx`. `pytest tests/*.py` is one word of that form and no more.
+    The first rule that matches counts; `project/commandline.py` has the details.
 
     `sandbox_paths` names the folders that the words of such a command may lead into; where it names none, those are
     the worker's folders that can be read without asking.
@@ -267,6 +299,14 @@ class ServerSideTool(Checked):
     max_uses: Count | None = None
     allowed_domains: Texts | None = None
     blocked_domains: Texts | None = None
+
+
+def narrowed(limits: Limits | None, asked: Limits | None) -> Limits:
+    """Limits, and what somebody asks for who may have less and never more; the usual ones hold where nobody says."""
+    given = {} if limits is None else limits.model_dump(exclude_none=True)
+    wanted = {} if asked is None else asked.model_dump(exclude_none=True)
+    most = {**USUAL_LIMITS, **given}
+    return Limits(**{**given, **{key: min(value, most.get(key, value)) for key, value in wanted.items()}})
 
 
 def merge(manifest: Model | None, worker: Model | None, empty: Model) -> Model:

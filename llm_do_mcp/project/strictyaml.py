@@ -142,7 +142,8 @@ class _Builder:
             if number > MAX_NODES:
                 raise self._refuse(event, f"more than {MAX_NODES:,} values")
             if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-                raise self._refuse(event, "anchors and aliases are not supported; quote a text that starts with & or *")
+                instead = "write the value out, or quote a text that starts with & or *"
+                raise self._refuse(event, f"anchors and aliases are not supported; {instead}")
             if tag := getattr(event, "tag", None):
                 raise self._refuse(event, f"tags such as {tag} are not supported; quote a text that starts with !")
             if isinstance(event, yaml.DocumentStartEvent):

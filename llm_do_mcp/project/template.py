@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from llm_do_mcp.errors import InvalidInput
 from llm_do_mcp.project.checked import nearest, quoted
 from llm_do_mcp.project.effective import Worker
-from llm_do_mcp.project.paths import join
+from llm_do_mcp.project.paths import join, parent
 
 if TYPE_CHECKING:
     from llm_do_mcp.project.load import Project
@@ -35,12 +35,13 @@ def variables(worker: Worker, value: Any, params: Mapping[str, Any] | None) -> d
         InvalidInput: A parameter that is missing or not known, or two variables of one name.
     """
     given = dict(params or {})
-    for name in given:
-        if name not in worker.params:
-            raise InvalidInput(f"worker {worker.id}: unknown parameter {quoted(name)}; {nearest(name, worker.params)}")
     values = {**worker.params, **given}
-    if missing := [name for name, default in worker.params.items() if default is None and name not in given]:
-        raise InvalidInput(f"worker {worker.id}: parameter {missing[0]!r} is missing")
+    unknown = (name for name in given if name not in worker.params)
+    wrong = [f"unknown parameter {quoted(name)}; {nearest(name, worker.params)}" for name in unknown]
+    needed = (name for name, default in worker.params.items() if default is None and name not in given)
+    wrong += [f"parameter {name!r} is missing" for name in needed]
+    if wrong:
+        raise InvalidInput(f"worker {worker.id}: {', '.join(wrong)}")
     fields = {name: field for name, field in value.items() if name != "file"} if isinstance(value, Mapping) else {}
     for name in fields:
         if name == "input" or name in values:
@@ -61,12 +62,14 @@ class Home:
             that a template computes may come from a caller, so it reaches only what was made to be included.
         libraries: Names of the libraries that are looked in after that, in their `SHARED` folder only.
         locked: Path → SHA-256 of its files, where `libs.lock` has them.
+        lacks: Whether there should be more libraries, which could not be had.
     """
 
     root: str
     folders: tuple[tuple[str, bool], ...]
     libraries: tuple[str, ...] = ()
     locked: Mapping[str, str] | None = None
+    lacks: bool = False
 
 
 def homes(project: Project, worker: Worker) -> dict[str, Home]:
@@ -79,12 +82,15 @@ def homes(project: Project, worker: Worker) -> dict[str, Home]:
     while waiting:
         name = waiting.pop()
         levels, manifest = project.levels_of(name), project.defaults_of(name).manifest
-        folders = [(SHARED, True), (manifest.prompts.root, True), (manifest.workers.root, False)]
+        shared, workers = [(SHARED, True), (manifest.prompts.root, True)], manifest.workers.root
+        folders = [*shared, (workers, False)]
         if name == worker.library and worker.folder is not None:
             folders = [(join(worker.folder, "templates"), True), (worker.folder, False), *folders]
+        elif name == worker.library and (beside := parent(worker.path.rpartition(":")[2])).startswith(f"{workers}/"):
+            folders = [*shared, (beside, False), (workers, False)]
         files = levels[0].files
         needed = tuple(str(level.library) for level in levels[1:])
         locked = None if files.locked is None else files.locked.files
-        found[name or ""] = Home(files.root, tuple(folders), needed, locked)
+        found[name or ""] = Home(files.root, tuple(folders), needed, locked, bool(levels[0].lacking))
         waiting += [library for library in needed if library not in found]
     return found

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from llm_do_mcp.errors import InvalidFile, ProjectError
 from llm_do_mcp.project import strictyaml
-from llm_do_mcp.project.checked import Checked, Flag, Text, TextOrTexts, Texts, check, quoted
+from llm_do_mcp.project.checked import Checked, Flag, Text, TextOrTexts, Texts, check_partly, quoted
 from llm_do_mcp.project.settings import (
     ApprovalRule,
     AttachmentPolicy,
@@ -108,13 +108,17 @@ class WorkerSource:
 
     Args:
         document: The front matter with its places.
-        keys: The front matter as data.
+        keys: The front matter as data, as far as it can be used.
         body: The text after the front matter; None for a YAML-only worker.
+        problems: What is wrong with it.
+        faulty: The keys that are left out for that.
     """
 
     document: Document
     keys: WorkerFile
     body: Template | None
+    problems: tuple[ProjectError, ...] = ()
+    faulty: frozenset[str] = frozenset()
 
     def template(self, *location: str | int) -> Template:
         """The text at a place in the front matter, as a template."""
@@ -134,18 +138,28 @@ def read_worker(text: str, path: str) -> WorkerSource:
     Raises:
         ProjectError: With the place of what is wrong; `InvalidFile` where it is more than one thing.
     """
+    source = draft_worker(text, path)
+    if source.problems:
+        raise InvalidFile(source.problems)
+    return source
+
+
+def draft_worker(text: str, path: str) -> WorkerSource:
+    """Read a worker's file as far as that goes; what is wrong with its keys is told in the source.
+
+    Raises:
+        ProjectError: It has no keys that could be read at all.
+    """
     if path.endswith((".yaml", ".yml")):
         document, body = strictyaml.load(text, path=path), None
     else:
         document, body = _split(text, path)
-    keys = check(WorkerFile, document)
-    problems = [*_doubled(document), *_unusable_params(document, keys)]
+    keys, problems, faulty = check_partly(WorkerFile, document)
+    problems += [*_doubled(document), *_unusable_params(document, keys)]
     if body is not None and body.text.strip() and (stated := keys.instructions or keys.system) is not None:
         key = "instructions" if stated == keys.instructions else "system"
         problems.append(document.error(f"{key!r} is given and so is text below the front matter", (key,), of_key=True))
-    if problems:
-        raise InvalidFile(problems)
-    return WorkerSource(document, keys, body)
+    return WorkerSource(document, keys, body, tuple(problems), faulty)
 
 
 def _split(text: str, path: str) -> tuple[Document, Template]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from llm_do_mcp.models.sampling import is_sampling
 from llm_do_mcp.runtime.store import OPEN, Event
 
 NO_MODEL = "no model was called"
@@ -19,26 +20,21 @@ def account(run: str, status: str, events: Sequence[Event]) -> dict[str, Any]:
 
     Returns:
         `{id, status, models, tokens, cost, calls, approvals, files_changed}`: `models` are the names that replied
-        (`scripted:…` and `replay:…` are no models, and `note` says so where there was no other), `tokens` is
-        `{input, output}`, `cost` is None where a price is unknown, `calls` counts functions called, `approvals` are
+        (`scripted:…` and `replay:…` are no models, and `note` says so where there was no other; `sampling (…)` tells
+        which model the client had), `tokens` is `{input, output}`, `cost` is in US dollars (None where a price is not
+        known, and `unpriced` names the models), `calls` counts functions called, `approvals` are
         `{function, target, decision, by, note}`, without questions that were taken back, `files_changed` are
         `alias/path`. A run that has ended has `in_doubt` where something with an effect was begun and never ended:
         `{function, target}` of what may have happened.
     """
-    models: dict[str, None] = {}
-    tokens = {"input": 0, "output": 0}
+    turns = [event.data for event in events if event.kind == "model" and event.state == "done"]
     calls = 0
     approvals: list[dict[str, str]] = []
     files: dict[str, None] = {}
     begun: dict[str, str] = {}
     targets: dict[str, str] = {}
     for event in events:
-        if event.kind == "model":
-            if event.state == "done":
-                models[event.data["model"]] = None
-                tokens["input"] += event.data["usage"]["input_tokens"]
-                tokens["output"] += event.data["usage"]["output_tokens"]
-        elif event.kind == "ask":
+        if event.kind == "ask":
             approval = _approval(event.data)
             if event.state != "withdrawn":
                 approvals.append(approval)
@@ -51,22 +47,65 @@ def account(run: str, status: str, events: Sequence[Event]) -> dict[str, Any]:
                 begun[event.key] = event.kind
             if event.kind == WRITE and event.state == "done" and "path" in event.data:
                 files[event.data["path"]] = None
-    called = any(not name.startswith(("scripted:", "replay:")) for name in models)
     found: dict[str, Any] = {
         "id": run,
         "status": status,
-        "models": list(models),
-        "tokens": tokens,
-        "cost": None if called else 0,
+        **spent(turns),
         "calls": calls,
         "approvals": approvals,
         "files_changed": list(files),
     }
-    if models and not called:
-        found["note"] = NO_MODEL
     if begun and status not in OPEN:
         found["in_doubt"] = [{"function": name, "target": targets.get(key, "")} for key, name in begun.items()]
     return found
+
+
+def spent(turns: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The part of an account that is about models.
+
+    Args:
+        turns: The recorded replies.
+    """
+    models: dict[str, None] = {}
+    unpriced: dict[str, None] = {}
+    tokens = {"input": 0, "output": 0}
+    cost = 0.0
+    for turn in turns:
+        lent = is_sampling(turn["model"]) and turn.get("answered_by")
+        models[f"{turn['model']} ({turn['answered_by']})" if lent else turn["model"]] = None
+        tokens["input"] += turn["usage"]["input_tokens"]
+        tokens["output"] += turn["usage"]["output_tokens"]
+        price = turn.get("cost", None if calls_model(turn["model"]) else 0)
+        if price is None:
+            unpriced[turn["model"]] = None
+        cost += price or 0
+    found: dict[str, Any] = {"models": list(models), "tokens": tokens, "cost": None if unpriced else round(cost, 9)}
+    if unpriced:
+        found["unpriced"] = list(unpriced)
+    if models and not any(map(calls_model, models)):
+        found["note"] = NO_MODEL
+    return found
+
+
+def calls_model(name: str) -> bool:
+    """Whether a model's name is that of a model, and not of a script or a recording."""
+    return not name.startswith(("scripted:", "replay:"))
+
+
+def money(account: Mapping[str, Any]) -> str:
+    """What was spent, for people; "" where no model was called."""
+    if not any(map(calls_model, account["models"])):
+        return ""
+    if account["cost"] is None:
+        return f"cost unknown (no price for {', '.join(account['unpriced'])})"
+    return dollars(account["cost"])
+
+
+def dollars(cost: float) -> str:
+    """A sum, to the cent, or to four figures where it is less than a dollar."""
+    if 0 < cost < 0.0001:
+        return "less than $0.0001"
+    return f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"
 
 
 def is_call(event: Event) -> bool:
@@ -128,6 +167,10 @@ def line(account: dict[str, Any]) -> str:
     if account["models"]:
         names = ", ".join(account["models"])
         parts.append(f"{account['note']} ({names})" if account.get("note") else names)
+    if any(account["tokens"].values()):
+        parts.append(f"{sum(account['tokens'].values()):,} tokens")
+    if said := money(account):
+        parts.append(said)
     parts.append(_many(account["calls"], "call"))
     if account["approvals"]:
         parts.append(f"{_many(len(account['approvals']), 'approval')} ({_by_whom(account['approvals'])})")

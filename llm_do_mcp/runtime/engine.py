@@ -10,16 +10,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import json
 import logging
 import secrets
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Container, Iterator
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llm_do_mcp.errors import FunctionFailed, LeaseLost, LlmDoError, RunError
+from llm_do_mcp.errors import FunctionFailed, LeaseLost, LlmDoError, ModelError, RunError
+from llm_do_mcp.models.turn import Reply, Request
 from llm_do_mcp.runtime.account import account, left_behind
 from llm_do_mcp.runtime.definition import Definition
 from llm_do_mcp.runtime.function import JSON
@@ -70,10 +72,17 @@ class Done:
 
 @dataclass(frozen=True)
 class Asks:
-    """A run with open questions that the caller has not seen."""
+    """A run with open questions, or turns for its client's model, that the caller has not seen.
+
+    Args:
+        run: The run's id.
+        questions: Open questions.
+        samples: Key → turn.
+    """
 
     run: str
     questions: tuple[Question, ...]
+    samples: Mapping[str, Request] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -140,30 +149,37 @@ class Engine:
 
     # ---- what fronts do
 
-    async def start(self, name: str, definition: Definition, *, key: str | None = None) -> str:
+    async def start(self, name: str, definition: Definition, *, key: str | None = None, principal: str = "") -> str:
         """Begin a run, or join the one that has this key.
 
         Args:
             name: What is run, for lists: a worker's id or a function's name.
             definition: What the root of its tree is.
-            key: The caller's own key for this run.
+            key: The caller's own key for this run; keys of different principals have nothing to do with each other.
+            principal: Who begins it, where a server asks its callers who they are.
 
         Returns:
             The run's id.
         """
         if key is not None:
+            key = json.dumps([principal, key]) if principal else key
             found = await self.store.find(key)
             for tree in self._trees.values():  # one that has just begun is not in the store yet
                 if tree.row.key == key:
                     return tree.row.id
             if found is not None:
-                if found.status in OPEN:
-                    await self.resume(found.id)
+                await self.take_over(found.id)
                 return found.id
         now = time.time()
-        row = RunRow(secrets.token_hex(8), key, name, "running", None, self.lease.name, 1, now, now)
+        owner = self.lease.name
+        row = RunRow(secrets.token_hex(8), key, name, "running", None, owner, 1, now, now, principal=principal)
         self._begin(Tree(self.store, row, create=True, redact=self.redact), definition)
         return row.id
+
+    async def belongs(self, run: str, principal: str) -> bool:
+        """Whether there is such a run and a principal may use it; "" is whoever has the store, and may use all."""
+        row = self._trees[run].row if run in self._trees else await self.store.get(run)
+        return row is not None and principal in ("", row.principal)
 
     async def resume(self, run: str) -> None:
         """Drive a run again that no living process drives; it goes on where its records end.
@@ -203,11 +219,11 @@ class Engine:
         gather: float = 0.0,
         timeout: float | None = None,
     ) -> Done | Asks | Working:
-        """Wait until the run has ended or has questions that are not in `seen`.
+        """Wait until the run has ended or has questions, or turns for its client's model, that are not in `seen`.
 
         Args:
             run: The run's id.
-            seen: Keys of questions that the caller knows already; looked at again at every change.
+            seen: Keys of those that the caller knows already; looked at again at every change.
             gather: After a first new question, wait this many seconds for more, or until nothing else can happen.
             timeout: Seconds after which to return in any case.
 
@@ -221,11 +237,12 @@ class Engine:
             if tree is None:
                 return await self.outcome(run)
             new = tuple(question for key, question in tree.shown.items() if key not in seen)
+            samples = {key: sample.request for key, sample in tree.samples.items() if key not in seen}
             now = time.monotonic()
-            if new:
+            if new or samples:
                 first = now if first is None else first
                 if tree.active <= 0 or now - first >= gather:
-                    return Asks(run, new)
+                    return Asks(run, new, samples)
             if until is not None and now >= until:
                 return Working(run)
             limits = [until - now] if until is not None else []
@@ -251,6 +268,28 @@ class Engine:
             return await tree.answer(key, answer)
         return await self.store.answer(run, key, dataclasses.asdict(answer)) is not None
 
+    def sampled(self, run: str, key: str, reply: Reply | ModelError) -> None:
+        """Give what became of a turn that a run's client was to answer; a late reply is dropped."""
+        tree = self._trees.get(run)
+        sample = None if tree is None else tree.samples.pop(key, None)
+        if sample is None or sample.reply.done():
+            return
+        if isinstance(reply, ModelError):
+            sample.reply.set_exception(reply)
+        else:
+            sample.reply.set_result(reply)
+
+    def sample(self, run: str, key: str) -> Request | None:
+        """A turn that a run's client is to answer, as long as it has no reply."""
+        tree = self._trees.get(run)
+        sample = None if tree is None else tree.samples.get(key)
+        return None if sample is None else sample.request
+
+    async def unwanted(self, run: str, key: str) -> None:
+        """Wait until a turn that a run's client was to answer has its reply, or is no longer waited for."""
+        while (tree := self._trees.get(run)) is not None and key in tree.samples:
+            await tree.change()
+
     def question(self, run: str, key: str) -> Question | None:
         """A question of a run that this process drives, as long as it has no answer."""
         tree = self._trees.get(run)
@@ -272,6 +311,21 @@ class Engine:
             for row, event in rows
             if (tree := self._trees.get(row.id)) is None or event.key in tree.questions
         ]
+
+    async def row(self, run: str) -> RunRow:
+        """A run as a whole.
+
+        Raises:
+            RunError: There is no such run.
+        """
+        row = self._trees[run].row if run in self._trees else await self.store.get(run)
+        if row is None:
+            raise RunError(f"there is no run {run}")
+        return row
+
+    async def runs(self) -> list[RunRow]:
+        """All runs of the project, the newest first; looking makes no record."""
+        return await self.store.runs() if (self.folder / RECORD).exists() else []
 
     async def trace(self, run: str) -> Trace | None:
         """What has happened in a run of the project; None where there is none."""
@@ -297,6 +351,12 @@ class Engine:
         """Let whoever waits in `advance` look at the run's questions again."""
         if (tree := self._trees.get(run)) is not None:
             tree.changed()
+
+    async def grows(self, run: str) -> bool:
+        """Wait until a run that this process drives has come further; whether it still goes on here."""
+        if (tree := self._trees.get(run)) is not None:
+            await tree.growth()
+        return run in self._trees
 
     async def settled(self, run: str, key: str) -> Answer | None:
         """Wait until a question of any run is open no longer.
@@ -324,6 +384,11 @@ class Engine:
         row = await self.store.get(run)
         assert row is not None
         return _account(row, await self.store.events(run), await self._redact(run))
+
+    async def name(self, run: str) -> str | None:
+        """What was run, as `start` was told; None where no such run is recorded."""
+        row = await self.store.get(run)
+        return None if row is None else row.name
 
     async def definition(self, run: str) -> Definition | None:
         """What a run is; None where that is not recorded yet."""

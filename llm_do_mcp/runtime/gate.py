@@ -33,7 +33,7 @@ from llm_do_mcp.runtime.display import arguments, cut, escape
 from llm_do_mcp.runtime.function import JSON, Declaration, Function, Preview
 from llm_do_mcp.runtime.lock import exact
 from llm_do_mcp.runtime.policy import Caller, decide, subject_of
-from llm_do_mcp.runtime.question import Answer, Kind, Question, refusal, unanswered
+from llm_do_mcp.runtime.question import GOES_AHEAD, GRANT, Answer, Kind, Question, refusal, unanswered
 from llm_do_mcp.runtime.redact import Redactor
 from llm_do_mcp.runtime.run import AskFor, Run, digest_of
 from llm_do_mcp.runtime.schema import problem
@@ -200,6 +200,21 @@ async def call(run: Run, key: str, function: Function, value: JSON, functions: F
         raise InvalidInput(f"{declaration.shown}: {wrong}")
     with run.tree.ticket() as ticket:
         return await _make(Call(run, key, function, value, functions, caller, ticket), recorded)
+
+
+def notes(run: Run, key: str) -> tuple[str, ...]:
+    """What whoever let a call go on said to the worker, as lines beside its result. A refusal says it itself."""
+    asked = (run.path + key + ".ok", run.path + key + ".doubt")
+    answered = (
+        event.data["answer"]
+        for place, event in run.tree.events.items()
+        if event.kind == "ask" and event.state == "answered" and place.startswith(asked)
+    )
+    return tuple(
+        f"(note of the person who was asked: {answer['note']})"
+        for answer in answered
+        if answer["note"] and answer["decision"] in GOES_AHEAD and answer["by"] != GRANT
+    )
 
 
 async def _make(this: Call, recorded: Event | None) -> JSON:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from llm_do_mcp.errors import LimitReached, Refused
+from llm_do_mcp.project.settings import USUAL_LIMITS
 
 
 @dataclass(frozen=True)
@@ -22,13 +23,15 @@ class Limits:
         max_tool_calls: Calls of functions.
         max_tokens: Input and output tokens together.
         max_depth: Workers below one another, the root included.
+        max_cost: US dollars for model turns; None for any sum.
     """
 
-    timeout_s: float = 3600
-    max_turns: int = 200
-    max_tool_calls: int = 1000
-    max_tokens: int = 5_000_000
-    max_depth: int = 5
+    timeout_s: float = USUAL_LIMITS["timeout_s"]
+    max_turns: int = USUAL_LIMITS["max_turns"]
+    max_tool_calls: int = USUAL_LIMITS["max_tool_calls"]
+    max_tokens: int = USUAL_LIMITS["max_tokens"]
+    max_depth: int = USUAL_LIMITS["max_depth"]
+    max_cost: float | None = None
 
 
 class Meter:
@@ -44,32 +47,50 @@ class Meter:
         self.worker, self.limits, self.parent = worker, limits, parent
         self.depth: int = parent.depth + 1 if parent else 1
         self.turns = self.tool_calls = self.tokens = 0
+        self.cost = 0.0
 
-    def charge(self, *, turns: int = 0, tool_calls: int = 0, tokens: int = 0) -> None:
+    def charge(self, *, turns: int = 0, tool_calls: int = 0, tokens: int = 0, cost: float = 0.0) -> None:
         """Count what was spent, here and above."""
         meter: Meter | None = self
         while meter is not None:
             meter.turns += turns
             meter.tool_calls += tool_calls
             meter.tokens += tokens
+            meter.cost += cost
             meter = meter.parent
 
     def check(self, *limits: str) -> None:
         """Raise where one of the named limits, here or above, leaves no room for another live step.
 
         Args:
-            limits: Of "max_turns", "max_tool_calls", "max_tokens".
+            limits: Of "max_turns", "max_tool_calls", "max_tokens", "max_cost".
 
         Raises:
             LimitReached: Names the limit and the worker that has it.
         """
         meter: Meter | None = self
         while meter is not None:
-            spent = {"max_turns": meter.turns, "max_tool_calls": meter.tool_calls, "max_tokens": meter.tokens}
+            spent = {
+                "max_turns": meter.turns,
+                "max_tool_calls": meter.tool_calls,
+                "max_tokens": meter.tokens,
+                "max_cost": meter.cost,
+            }
             for limit in limits:
-                if spent[limit] >= getattr(meter.limits, limit):
+                most = getattr(meter.limits, limit)
+                if most is not None and spent[limit] >= most:
                     raise meter.reached(limit, self)
             meter = meter.parent
+
+    @property
+    def bounds_cost(self) -> bool:
+        """Whether there is a limit of cost, here or above."""
+        meter: Meter | None = self
+        while meter is not None:
+            if meter.limits.max_cost is not None:
+                return True
+            meter = meter.parent
+        return False
 
     def check_depth(self, callee: str, chain: tuple[str, ...]) -> None:
         """Refuse the call of a worker that would be too deep; the caller may go on without it.

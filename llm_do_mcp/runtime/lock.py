@@ -1,9 +1,9 @@
 """`approvals.lock`: what a person approved once, as a file that is reviewed and then allows exactly that.
 
 Each entry names a worker, a function and the arguments, and is bound to the code of both: the hash of the worker
-(`project/identity.py`) and of the tool's code. An argument is kept as it was (a long text by its digest), unless
-whoever wrote the file widened it to a pattern. The order is fixed and every text stands on one line, so that two
-versions compare well; what could mislead a reader (direction marks, invisible characters) is escaped.
+(`project/identity.py`) and of the tool's code. An argument is kept as it was (a long text, and one that holds a secret,
+by its digest), unless whoever wrote the file widened it to a pattern. The order is fixed and every text stands on one
+line, so that two versions compare well; what could mislead a reader (direction marks, invisible characters) is escaped.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from llm_do_mcp.runtime.display import cut, escape
 from llm_do_mcp.runtime.function import JSON
 from llm_do_mcp.runtime.policy import ANY, PATHS, path_pattern
 from llm_do_mcp.runtime.question import Answer, Question
+from llm_do_mcp.runtime.redact import Redactor
 from llm_do_mcp.runtime.store import Event
 from llm_do_mcp.runtime.tree import question_of
 from llm_do_mcp.sandbox import names, patterns
@@ -79,7 +80,7 @@ class Entry:
             found.append(f"{what} has changed since ({_versions(self.worker_code, entry.worker_code)})")
         if entry.function_code != self.function_code:
             versions = _versions(self.function_code, entry.function_code)
-            found.append(f"the code of {self.function} has changed since ({versions})")
+            found.append(f"the code of {self.function}, tools.python or tools.env has changed since ({versions})")
         for name in sorted({*self.arguments, *entry.arguments}):
             wanted, given = self.arguments.get(name), entry.arguments.get(name)
             if not _fits(wanted, given, self.function, name):
@@ -155,9 +156,13 @@ class Lock:
             tuple(
                 entry
                 for _, entry in sorted(whole.items())
-                if not any(other is not entry and other.covers(entry) for other in whole.values())
+                if not any(_replaces(other, entry) for other in whole.values())
             )
         )
+
+    def without_secrets(self, redact: Redactor) -> Lock:
+        """The same, allowing the same, with the digest of each argument that holds a secret: other people read it."""
+        return Lock(tuple(_without_secrets(entry, redact) for entry in self.entries))
 
     def text(self) -> str:
         """The file."""
@@ -251,19 +256,42 @@ def write(root: str, lock: Lock) -> None:
 
 def _exactly(value: JSON) -> Argument:
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
-    if len(text) > WHOLE_CHARS or any(unicodedata.category(character) == "Cs" for character in text):
-        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-        return {"sha256": digest, "characters": len(text)}
-    return {"is" if isinstance(value, str) else "json": text}
+    exact: Argument = {"is" if isinstance(value, str) else "json": text}
+    unfit = len(text) > WHOLE_CHARS or any(unicodedata.category(character) == "Cs" for character in text)
+    return _digested(exact) if unfit else exact
+
+
+def _digested(argument: Argument) -> Argument:
+    """An argument by its digest; a pattern stays one."""
+    text = argument.get("is", argument.get("json"))
+    if not isinstance(text, str):
+        return argument
+    return {"sha256": hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), "characters": len(text)}
+
+
+def _without_secrets(entry: Entry, redact: Redactor) -> Entry:
+    def holds_one(argument: Argument) -> bool:
+        return any(isinstance(text, str) and redact.text(text) != text for text in argument.values())
+
+    arguments = {name: _digested(a) if holds_one(a) else a for name, a in entry.arguments.items()}
+    return replace(entry, arguments=arguments)
+
+
+def _replaces(other: Entry, entry: Entry) -> bool:
+    """Whether an entry makes another one needless; of two that allow the same, the one with digests stays."""
+    return other is not entry and other.covers(entry) and (not entry.covers(other) or other.place > entry.place)
 
 
 def _fits(wanted: Argument | None, given: Argument | None, function: str, argument: str) -> bool:
-    if wanted is None or "like" not in wanted:
-        return wanted == given
+    if wanted is None or given is None:
+        return wanted == given or wanted == {"like": ANY}
+    if "like" not in wanted:
+        by_digest = "sha256" in wanted or "sha256" in given
+        return _digested(wanted) == _digested(given) if by_digest else wanted == given
     glob = str(wanted["like"])
     if glob == ANY:
         return True
-    text = (given or {}).get("is", (given or {}).get("json"))
+    text = given.get("is", given.get("json"))
     if not isinstance(text, str):
         return False
     if _is_command(function, argument):

@@ -25,6 +25,9 @@ DECISIONS: dict[Kind, tuple[str, ...]] = {
 GOES_AHEAD = frozenset(decision for offered in DECISIONS.values() for decision in offered[:-1])
 """The decisions after which a run does what it was about to do; after any other, and without one, it does not."""
 
+GRANT = "grant"
+"""By whom an answer is that was given with an earlier one, for the rest of the run."""
+
 Silence = Literal["cannot_ask", "declined", "cancelled", "timed_out", "malformed", "failed", "policy", "not_locked"]
 """How a question came to have no answer: nobody can be asked, the person declined or dismissed it, nobody answered
 in time, the answer was none of those offered, asking failed, policy settled it, or `approvals.lock` does not allow
@@ -157,7 +160,7 @@ def refusal(function: str, target: str, answer: Answer) -> str:
         **_WHY,
         "cannot_ask": f"it needs approval and this client cannot ask its user; {allow}",
         "timed_out": f"nobody answered in time; {allow}",
-        "malformed": "the answer was none of " + ", ".join(DECISIONS["approval"]),
+        "malformed": f"the answer was none of {', '.join(DECISIONS['approval'])}, or its note no text",
         "policy": "this run's settings refuse what would need approval",
         "not_locked": f"approvals.lock does not allow it: {answer.note}",
         None: "the person refused it",

@@ -27,8 +27,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
-from llm_do_mcp.errors import ProjectError
-
 if TYPE_CHECKING:
     from llm_do_mcp.project.manifest import Manifest
 
@@ -113,9 +111,6 @@ def redactor(environment: Mapping[str, str], manifest: Manifest | None = None) -
     Args:
         environment: `os.environ`.
         manifest: For its `redact` and `tools.env`; None where no project is at hand.
-
-    Raises:
-        ProjectError: A pattern of `redact` is no regular expression, or matches the empty text.
     """
     handed = set(manifest.tools.env) if manifest is not None else set()
     secrets = {
@@ -123,7 +118,7 @@ def redactor(environment: Mapping[str, str], manifest: Manifest | None = None) -
         for name, value in environment.items()
         if name in handed or any(part in name.upper() for part in NAMES)
     }
-    return Redactor(secrets, _compiled(manifest.redact if manifest is not None else ()))
+    return Redactor(secrets, map(re.compile, manifest.redact if manifest is not None else ()))
 
 
 def guard_log(current: Callable[[], Redactor]) -> None:
@@ -135,19 +130,6 @@ def guard_log(current: Callable[[], Redactor]) -> None:
     for handler in (*logging.getLogger().handlers, logging.lastResort):
         if handler is not None:
             handler.addFilter(lambda record: current().filter(record))
-
-
-def _compiled(given: Iterable[str]) -> tuple[re.Pattern[str], ...]:
-    compiled = []
-    for text in given:
-        try:
-            pattern = re.compile(text)
-        except re.error as error:
-            raise ProjectError(f"redact: {text!r} is no regular expression: {error}") from None
-        if pattern.fullmatch(""):
-            raise ProjectError(f"redact: {text!r} matches the empty text; it must match at least one character")
-        compiled.append(pattern)
-    return tuple(compiled)
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -33,6 +33,7 @@ from llm_do_mcp.errors import (
     RunError,
     ToolHostDied,
 )
+from llm_do_mcp.models.replay import replayed
 from llm_do_mcp.runtime.account import is_call, left_behind, under_way
 from llm_do_mcp.runtime.definition import Definition
 from llm_do_mcp.runtime.function import JSON
@@ -308,7 +309,7 @@ class Run:
         # What is not run again has still spent what it spent: a sub-worker, the calls that a tool made.
         for event in self.tree.below(seen.key):
             if event.ended is not None and event.kind == "model":
-                self.meter.charge(turns=1, tokens=tokens(event.data))
+                self.meter.charge(turns=1, tokens=tokens(event.data), cost=cost(event.data))
             elif event.ended is not None and is_call(event):
                 self.meter.charge(tool_calls=1)
         if seen.state == "failed":
@@ -322,6 +323,11 @@ def tokens(reply: JSON) -> int:
     return int(usage.get("input_tokens", 0)) + int(usage.get("output_tokens", 0))
 
 
+def cost(reply: JSON) -> float:
+    """US dollars that a recorded model turn cost, as far as that is known."""
+    return float(reply.get("cost") or 0.0)
+
+
 def recorded_definition(tree: Tree, path: str) -> Definition | None:
     """What the run at `path` is, as far as that is recorded."""
     seen = tree.events.get(path + "definition")
@@ -330,6 +336,8 @@ def recorded_definition(tree: Tree, path: str) -> Definition | None:
 
 async def record_definition(tree: Tree, path: str, definition: Definition) -> Definition:
     """Make the definition the first record of the run at `path`."""
+    for run in filter(None, map(replayed, definition.models)):  # what was secret then will be said again
+        tree.redact = tree.redact.knowing(await tree.store.secrets(run))
     now = time.time()
     # No digest: a definition is not asked for again with arguments that could differ.
     tree.record(Event(path + "definition", "definition", "", "done", definition.to_json(), now, now))

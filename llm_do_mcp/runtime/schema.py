@@ -7,7 +7,7 @@ nobody, and a secret that was cut in two could not be kept out of sight any more
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -38,9 +38,37 @@ def problem(schema: Mapping[str, Any], value: Any) -> str | None:
         return None
     from jsonschema.exceptions import best_match
 
-    error = best_match(errors)
+    error = best_match(_meant(errors))
     where = error.json_path.removeprefix("$").removeprefix(".")
     return cut(escape(f"{where}: {_explained(error)}" if where else _explained(error)), 500)
+
+
+def _meant(errors: Iterable[Any]) -> Iterator[Any]:
+    """The errors, and instead of one of a union those of the branch that the value says it is of: `{"kind": "b", …}`.
+
+    A branch is meant where the value fits all constants of its fields, and no other branch's. Where it fits none for
+    the same field, that field is what is wrong.
+    """
+    for error in errors:
+        branches: dict[int, list[Any]] = {}
+        for inner in error.context or () if error.validator in ("anyOf", "oneOf") else ():
+            branches.setdefault(inner.relative_schema_path[0], []).append(inner)
+        meant = [inside for inside in branches.values() if not any(map(_is_of_tag, inside))]
+        tags = [next(filter(_is_of_tag, inside), None) for inside in branches.values()]
+        if len(meant) == 1 < len(branches):
+            yield from _meant(meant[0])
+        elif len({tag and tag.relative_path[0] for tag in tags}) == 1 < len(branches) and tags[0] is not None:
+            wrong = type(error).create_from(tags[0])
+            values = [tag.validator_value if tag.validator == "enum" else [tag.validator_value] for tag in tags if tag]
+            wrong.validator, wrong.validator_value = "enum", [value for some in values for value in some]
+            yield wrong
+        else:
+            yield error
+
+
+def _is_of_tag(error: Any) -> bool:
+    """Whether a value that has another constant in one of its fields is why a branch does not fit."""
+    return error.validator in ("const", "enum") and len(error.relative_path) == 1
 
 
 def _explained(error: Any) -> str:

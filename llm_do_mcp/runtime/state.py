@@ -10,6 +10,7 @@ import hashlib
 import os
 import secrets
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from llm_do_mcp.errors import UsageError
@@ -18,6 +19,8 @@ STATE = ".llm-do"
 """The state folder's name in a project."""
 RECORD = "runs.sqlite3"
 """The name of the record of runs in it."""
+KEYS = "request-state.key"
+"""The name of the file with the keys of request states in it."""
 
 
 def state_folder(project: Path, chosen: str | None = None) -> Path:
@@ -81,22 +84,44 @@ def make_private(folder: Path) -> None:
         raise _unusable(folder, error.strerror or str(error)) from None
 
 
-def request_state_key(folder: Path) -> bytes:
-    """The key that seals request states; made once, and kept so that a late answer survives a restart."""
-    make_private(folder)
-    path = folder / "request-state.key"
-    with contextlib.suppress(FileExistsError):
-        # Written aside and linked into place: of two processes that start at once, both read the same key.
-        draft = folder / f".request-state.{secrets.token_hex(6)}"
-        file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            os.write(file, secrets.token_hex(32).encode("ascii"))
-            os.fsync(file)
-        finally:
-            os.close(file)
-        try:
-            if not path.exists():
-                os.link(draft, path)
-        finally:
-            draft.unlink()
-    return path.read_bytes()
+def request_state_keys(folder: Path) -> list[bytes]:
+    """The keys of request states, the one that seals first; kept, so that a late answer survives a restart.
+
+    They are read whenever they are needed: all servers of a project take up a new one at once.
+    """
+    path = folder / KEYS
+    try:
+        kept = path.read_bytes()
+    except FileNotFoundError:
+        make_private(folder)
+        with contextlib.suppress(FileExistsError), _draft(folder, [_new_key()]) as draft:
+            # Written aside and linked into place: of two processes that start at once, both read the same key.
+            os.link(draft, path)
+        kept = path.read_bytes()
+    return kept.split()
+
+
+def rotate_request_state_key(folder: Path) -> None:
+    """Seal request states with a new key. The one before it still opens them; those before that no longer do."""
+    now = request_state_keys(folder)[0]
+    with _draft(folder, [_new_key(), now]) as draft:
+        draft.replace(folder / KEYS)
+
+
+def _new_key() -> bytes:
+    return secrets.token_hex(32).encode("ascii")
+
+
+@contextlib.contextmanager
+def _draft(folder: Path, keys: Sequence[bytes]) -> Iterator[Path]:
+    draft = folder / f".request-state.{secrets.token_hex(6)}"
+    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.write(file, b"\n".join(keys))
+        os.fsync(file)
+    finally:
+        os.close(file)
+    try:
+        yield draft
+    finally:
+        draft.unlink(missing_ok=True)

@@ -31,7 +31,7 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS run(
   id TEXT PRIMARY KEY, key TEXT UNIQUE, name TEXT NOT NULL, status TEXT NOT NULL, outcome TEXT,
   owner TEXT NOT NULL, fence INTEGER NOT NULL, created REAL NOT NULL, updated REAL NOT NULL,
-  driven REAL NOT NULL DEFAULT 0);
+  driven REAL NOT NULL DEFAULT 0, principal TEXT NOT NULL DEFAULT '');
 CREATE TABLE IF NOT EXISTS event(
   run TEXT NOT NULL REFERENCES run(id) ON DELETE CASCADE, key TEXT NOT NULL, kind TEXT NOT NULL,
   digest TEXT NOT NULL, state TEXT NOT NULL, data TEXT, started REAL NOT NULL, ended REAL,
@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS secret(
   run TEXT NOT NULL REFERENCES run(id) ON DELETE CASCADE, value TEXT NOT NULL, name TEXT NOT NULL,
   PRIMARY KEY(run, value));
 CREATE TABLE IF NOT EXISTS blob(hash TEXT PRIMARY KEY, data BLOB NOT NULL);
-PRAGMA user_version=2;
+PRAGMA user_version=3;
 """
 
 Status = Literal["running", "waiting", "done", "failed", "cancelled"]
@@ -58,7 +58,8 @@ T = TypeVar("T")
 @dataclass(frozen=True)
 class RunRow:
     """A run as a whole. Times are seconds since the epoch, but for `driven`, which is how many seconds of work it has
-    had, in all processes that drove it; `outcome` is JSON."""
+    had, in all processes that drove it; `outcome` is JSON; `principal` is who began it, where a server asks its callers
+    who they are, else ""."""
 
     id: str
     key: str | None
@@ -70,6 +71,7 @@ class RunRow:
     created: float
     updated: float
     driven: float = 0.0
+    principal: str = ""
 
 
 @dataclass(frozen=True)
@@ -192,6 +194,15 @@ class Store:
         """A run's records in the order in which they were begun."""
         return await self._do(lambda db: _events(db, run))
 
+    async def fields(self, kind: str, *places: str) -> list[tuple[Any, ...]]:
+        """What all records of a kind that are done hold at some places of their data, after the id of their run.
+
+        Args:
+            kind: Of the records.
+            places: Such as `usage.input_tokens`; what is not there is None.
+        """
+        return await self._do(lambda db: _fields(db, kind, places))
+
     async def event(self, run: str, key: str) -> Event | None:
         """One record of a run."""
         return await self._do(lambda db: _one_event(db, run, key))
@@ -310,13 +321,16 @@ def _open(path: Path) -> sqlite3.Connection:
         path.chmod(0o600)
     db.execute("PRAGMA journal_mode=WAL")
     db.execute("PRAGMA foreign_keys=ON")
-    if db.execute("PRAGMA user_version").fetchone()[0] == 1:
-        db.execute("ALTER TABLE run ADD COLUMN driven REAL NOT NULL DEFAULT 0")
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    for column, since in (("driven REAL NOT NULL DEFAULT 0", 2), ("principal TEXT NOT NULL DEFAULT ''", 3)):
+        if 0 < version < since:
+            db.execute(f"ALTER TABLE run ADD COLUMN {column}")
     db.executescript(_SCHEMA)
     return db
 
 
-_RUN = "run.id, run.key, run.name, run.status, run.outcome, run.owner, run.fence, run.created, run.updated, run.driven"
+_RUN_COLUMNS = ["id", "key", "name", "status", "outcome", "owner", "fence", "created", "updated", "driven", "principal"]
+_RUN = ", ".join(f"run.{column}" for column in _RUN_COLUMNS)
 _EVENT = "event.key, event.kind, event.digest, event.state, event.data, event.started, event.ended"
 
 
@@ -336,6 +350,12 @@ def _runs(db: sqlite3.Connection) -> list[RunRow]:
 
 def _events(db: sqlite3.Connection, run: str) -> list[Event]:
     return [_event(row) for row in db.execute(f"SELECT {_EVENT} FROM event WHERE run=? ORDER BY rowid", (run,))]
+
+
+def _fields(db: sqlite3.Connection, kind: str, places: Sequence[str]) -> list[tuple[Any, ...]]:
+    extracted = "".join(", json_extract(data, ?)" for _ in places)
+    query = f"SELECT run{extracted} FROM event WHERE kind=? AND state='done' ORDER BY rowid"
+    return db.execute(query, (*(f"$.{place}" for place in places), kind)).fetchall()
 
 
 def _one_event(db: sqlite3.Connection, run: str, key: str) -> Event | None:
@@ -360,12 +380,11 @@ def _write(db: sqlite3.Connection, batch: Batch) -> None:
     rows = [(run.id, e.key, e.kind, e.digest, e.state, json.dumps(e.data), e.started, e.ended) for e in batch.events]
     if batch.create:
         if run.key is not None and _row(db, "key=?", run.key) is not None:
-            raise RunError(f"there is already a run with the key {run.key!r}")
+            raise RunError("another process has just begun a run with this key; the same call, made again, joins it")
         times = (run.created, run.updated, run.driven)
         db.execute(
-            "INSERT INTO run(id, key, name, status, outcome, owner, fence, created, updated, driven)"
-            " VALUES(?,?,?,?,?,?,?,?,?,?)",
-            (run.id, run.key, run.name, run.status, outcome, run.owner, run.fence, *times),
+            f"INSERT INTO run({', '.join(_RUN_COLUMNS)}) VALUES(?,?,?,?,?,?,?,?,?,?,?)",
+            (run.id, run.key, run.name, run.status, outcome, run.owner, run.fence, *times, run.principal),
         )
     elif (
         db.execute(
@@ -415,7 +434,8 @@ def _waiting(db: sqlite3.Connection) -> list[tuple[RunRow, Event]]:
         " WHERE event.kind='ask' AND event.state='asked' AND run.status IN ('running', 'waiting')"
         " ORDER BY event.started, event.rowid"
     )
-    return [(_run_row(row[:10]), _event(row[10:])) for row in rows]
+    wide = len(_RUN_COLUMNS)
+    return [(_run_row(row[:wide]), _event(row[wide:])) for row in rows]
 
 
 def _claim(db: sqlite3.Connection, run: str, owner: str, alive: Callable[[str], bool], how: str) -> RunRow:
@@ -423,7 +443,7 @@ def _claim(db: sqlite3.Connection, run: str, owner: str, alive: Callable[[str], 
     if row is None:
         raise RunError(f"there is no run {run}")
     if row.status not in OPEN:
-        raise RunError(f"run {run} has ended ({row.status}); only a running or waiting run can be resumed")
+        raise RunError(f"run {run} has ended ({row.status}); there is nothing left of it to go on with, or to stop")
     if row.owner != owner and alive(row.owner):
         raise RunError(f"run {run} is driven by a living process ({row.owner}); to answer what it asks: {how}")
     db.execute("UPDATE run SET owner=?, fence=fence+1, updated=? WHERE id=?", (owner, time.time(), run))

@@ -46,9 +46,10 @@ class Item:
         state: What became of it.
         started, ended: Seconds since the epoch; `ended` is None where it has no end.
         facts: By kind. worker: `input`, `models`, `output`. turn: `model`, `input_tokens`, `output_tokens`,
-            `stop_reason`, `text`. call: `arguments` (None where they are not recorded), `result`. question: `asks`
-            ("approval", "in_doubt", "question"), `function`, `target`, `chain`, `detail`, and where it was answered
-            `decision`, `by`, `note`; `late`: how many further answers came.
+            `cost` (US dollars, None where that is not known), `passed_over` (`{model, error}` of those that did not
+            serve it), `stop_reason`, `text`. call: `arguments` (None where they are not recorded), `result`. question:
+            `asks` ("approval", "in_doubt", "question"), `function`, `target`, `chain`, `detail`, and where it was
+            answered `decision`, `by`, `note`; `late`: how many further answers came.
             Any that failed: `error`.
         children: What happened in it, in the order in which it began.
     """
@@ -209,6 +210,7 @@ class _Tree:
             facts = {
                 "model": self._show(reply["model"]),
                 **reply["usage"],
+                **{name: self._redact.data(reply[name]) for name in ("cost", "passed_over") if name in reply},
                 "stop_reason": reply["stop_reason"],
                 "text": self._show("".join(b["text"] for b in reply["content"] if b["type"] == "text")),
             }

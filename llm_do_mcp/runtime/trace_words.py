@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llm_do_mcp.runtime.account import NO_MODEL
+from llm_do_mcp.runtime.account import NO_MODEL, dollars, money
 from llm_do_mcp.runtime.display import cut
 from llm_do_mcp.runtime.store import OPEN
 from llm_do_mcp.runtime.trace import Item, ItemState, Trace
@@ -47,7 +47,14 @@ def tokens(item: Item) -> str:
     """What a turn took; "" where that is not known."""
     if not item.facts.get("input_tokens") and not item.facts.get("output_tokens"):
         return ""
-    return f"{item.facts['input_tokens']:,} in, {item.facts['output_tokens']:,} out"
+    cost = item.facts.get("cost")
+    took = f"{item.facts['input_tokens']:,} in, {item.facts['output_tokens']:,} out"
+    return f"{took}, {dollars(cost)}" if cost else took
+
+
+def passed_over(item: Item) -> str:
+    """The models of a chain that did not serve a turn."""
+    return ", ".join(f"passed over {each['model']}" for each in item.facts.get("passed_over", ()))
 
 
 def decided(item: Item) -> str:
@@ -68,7 +75,7 @@ def stopped(item: Item) -> str:
 def course(item: Item) -> list[str]:
     """What there is to say of how a worker's run, a turn or a call went: state, time, tokens, why it stopped."""
     lasted = "" if item.state == "not_made" else took(item)
-    return [word for word in (STATES[item.state], lasted, tokens(item), stopped(item)) if word]
+    return [word for word in (STATES[item.state], lasted, tokens(item), passed_over(item), stopped(item)) if word]
 
 
 def line(item: Item) -> str:
@@ -97,6 +104,7 @@ def summary(found: Trace) -> list[tuple[str, str]]:
         ("waiting for a person", duration(found.person_s)),
         ("model", f"{models} ({NO_MODEL})" if account.get("note") else models),
         ("tokens", f"{account['tokens']['input']:,} in, {account['tokens']['output']:,} out"),
+        *((("cost", said),) if (said := money(account)) else ()),
         ("turns", str(found.turns())),
         ("calls", str(account["calls"])),
         ("questions", str(len(account["approvals"]))),

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from llm_do_mcp.errors import Diverged, RunError
-from llm_do_mcp.runtime.question import Answer, Question
+from llm_do_mcp.models.turn import Reply, Request
+from llm_do_mcp.runtime.question import GRANT, Answer, Question
 from llm_do_mcp.runtime.redact import NOTHING, Redactor
 from llm_do_mcp.runtime.store import Batch, Event, RunRow, Status, Store
 
@@ -40,6 +41,14 @@ class Open:
     question: Question
     answer: asyncio.Future[Answer]
     recorded: bool = False
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A turn that the model of the client in front is to answer, and the reply that is waited for."""
+
+    request: Request
+    reply: asyncio.Future[Reply]
 
 
 class Ticket:
@@ -92,6 +101,7 @@ class Tree:
         self.store, self.row, self.redact = store, row, redact
         self.events = {event.key: event for event in events}
         self.questions: dict[str, Open] = {}
+        self.samples: dict[str, Sample] = {}
         self.grants = {
             _scope(question_of(event)): event.key
             for event in self.events.values()
@@ -107,6 +117,7 @@ class Tree:
         self._pending: dict[str, Event] = {}
         self._blobs: list[tuple[str, bytes]] = []
         self._changed = asyncio.Event()
+        self._grown = asyncio.Event()
         self._driven, self._since = row.driven, time.monotonic()
 
     # ---- records
@@ -143,6 +154,7 @@ class Tree:
         """Append or replace a record; it is durable after the next `commit`."""
         self.events[event.key] = event
         self._pending[event.key] = event  # what was begun and ended since the last commit is written once
+        self._grow()
 
     def keep(self, digest: str, data: bytes) -> None:
         """Keep bytes with the run's records; durable after the next `commit`."""
@@ -300,14 +312,14 @@ class Tree:
             self.grants[scope] = event.key
             granted = [other for other, open_ in self.questions.items() if _scope(open_.question) == scope]
             for other in granted:
-                await self.answer(other, Answer("once", note=answer.note, by="grant"))
+                await self.answer(other, Answer("once", note=answer.note, by=GRANT))
 
     def granted(self, question: Question) -> Answer | None:
         """The answer to a question that a person gave with one before it, for the rest of the run."""
         given = self.grants.get(_scope(question)) if question.kind == "approval" else None
         if given is None or _call_of(given) == _call_of(question.key):
             return None  # what was granted with a picture of this very call is shown as it has become
-        return Answer("once", note=self.events[given].data["answer"]["note"], by="grant")
+        return Answer("once", note=self.events[given].data["answer"]["note"], by=GRANT)
 
     async def shared(self, question: Question) -> Answer | None:
         """The answer to the same question of another call, where one waits and may be shared."""
@@ -326,16 +338,40 @@ class Tree:
                 return waiting
         return None
 
+    # ---- turns of the client's model
+
+    async def sample(self, request: Request) -> Reply:
+        """Wait until the client of whoever follows the run has answered a turn; meanwhile the clock stands still."""
+        sample = Sample(request, asyncio.get_running_loop().create_future())
+        self.samples[request.key] = sample
+        self.changed()
+        try:
+            with self.blocked():
+                return await sample.reply
+        finally:
+            if self.samples.get(request.key) is sample:
+                del self.samples[request.key]
+            self.changed()
+
     # ---- watching
 
     def changed(self) -> None:
         """Wake whoever waits for a change."""
         self._changed.set()
         self._changed = asyncio.Event()
+        self._grow()
 
     async def change(self) -> None:
         """Wait until something changes: a question, an answer, a branch, the end."""
         await self._changed.wait()
+
+    async def growth(self) -> None:
+        """Wait until there is more to tell than before: a change, or a record."""
+        await self._grown.wait()
+
+    def _grow(self) -> None:
+        self._grown.set()
+        self._grown = asyncio.Event()
 
     def tell(self, message: str) -> None:
         """One line of progress for whoever listens, or for who listens next."""

@@ -10,21 +10,19 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import count
 from typing import Any, Protocol
 
-import anyio
-
-from llm_do_mcp.errors import CallError, InvalidOutput, LimitReached, ModelError, ModelUnavailable
-from llm_do_mcp.models.replay import Records
-from llm_do_mcp.models.select import check_names
-from llm_do_mcp.models.turn import Model, Request, ToolSpec
-from llm_do_mcp.runtime import debug, gate, telemetry
+from llm_do_mcp.errors import CallError, InvalidOutput, LimitReached, ModelError
+from llm_do_mcp.models.failures import LESS
+from llm_do_mcp.models.replay import replayed
+from llm_do_mcp.models.turn import Request, ToolSpec
+from llm_do_mcp.runtime import gate, telemetry
+from llm_do_mcp.runtime.chain import Chain, Models
 from llm_do_mcp.runtime.display import arguments, cut, escape
 from llm_do_mcp.runtime.function import JSON
 from llm_do_mcp.runtime.gate import Functions
-from llm_do_mcp.runtime.run import Run, digest_of, tokens
+from llm_do_mcp.runtime.run import Run, cost, digest_of, tokens
 from llm_do_mcp.runtime.schema import problem
 from llm_do_mcp.runtime.tree import Leave
 
@@ -32,15 +30,11 @@ IDENTICAL_FAILURES = 3
 CUT_OFF = "Your reply was cut off at the limit of tokens, and nothing in it counts. Answer again, shorter."
 
 
-class Bench(Protocol):
+class Bench(Models, Protocol):
     """What a body needs to turn its recorded definition into something that acts."""
 
     async def bind(self, run: Run) -> Functions:
         """The functions of the run's definition, with their code."""
-        ...
-
-    def model(self, name: str, records: Records) -> Model:
-        """A model by its name; a replay finds its recording in `records`."""
         ...
 
 
@@ -58,9 +52,9 @@ class _Worker:
     """One conversation of a worker with its model."""
 
     def __init__(self, run: Run, bench: Bench, functions: Functions, span: telemetry.Recorder) -> None:
-        self.run, self.bench, self.functions, self.span = run, bench, functions, span
+        self.run, self.functions = run, functions
         self.definition = run.definition
-        self.models = list(run.definition.models)
+        self.chain = Chain(run, bench, span)
         self.failures: Counter[str] = Counter()
         self.messages: list[dict[str, Any]] = []
 
@@ -85,7 +79,7 @@ class _Worker:
             elif stop == "model_context_window_exceeded":
                 raise ModelError(
                     f"worker {self.definition.name}: the conversation no longer fits the context of {reply['model']}; "
-                    "give it less to read, or name a model with a larger context"
+                    f"{LESS}"
                 )
             else:
                 text = "".join(block["text"] for block in content if block["type"] == "text")
@@ -123,13 +117,13 @@ class _Worker:
         )
 
         asked = [system, _without_bytes(self.messages, self.definition.attachments), [tool.name for tool in tools]]
-        replays = any(name.startswith("replay:") for name in self.models)
+        replays = any(replayed(name) is not None for name in self.chain.names)
         live = False
 
         async def perform(_: Leave) -> JSON:
             nonlocal live
             live = True
-            run.meter.check("max_turns", "max_tokens")
+            run.meter.check("max_turns", "max_tokens", "max_cost")
             run.meter.charge(turns=1)  # before it is waited for: no other branch may take the same last turn
             run.tree.tell(f"{' > '.join(run.chain)}: turn {turn + 1}")
             request = Request(
@@ -144,54 +138,23 @@ class _Worker:
                 key=f"{run.path}t{turn}",
                 digest=digest_of("model", asked) if replays else "",
             )
-            return await self._reply(request)
+            return await self.chain.reply(request)
 
         reply: dict[str, Any] = await run.step(f"t{turn}", "model", asked, perform, once=False)
-        while self.models and self.models[0] != reply["model"]:
-            self.models.pop(0)  # a fallback that was chosen stays chosen
-        run.meter.charge(turns=0 if live else 1, tokens=tokens(reply))
+        self.chain.took(reply)
+        run.meter.charge(turns=0 if live else 1, tokens=tokens(reply), cost=cost(reply))
         return reply
 
-    async def _reply(self, request: Request) -> dict[str, Any]:
-        """What the first model of the chain that can be reached replies to a request, as the record keeps it."""
-        check_names(self.definition.name, self.models)
-        tree = self.run.tree
-        while True:
-            request = replace(request, model=self.models[0])
-            model = self.bench.model(request.model, tree.store.events)
-            if debug.enabled():
-                debug.show_request(tree.redact, self.definition, request)
-            try:
-                reply = await model.reply(request, deadline=anyio.current_time() + self.run.seconds_left)
-                break
-            except ModelUnavailable:
-                if len(self.models) == 1:
-                    raise
-                self.models.pop(0)
-        usage = reply.usage
-        took_in = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-        kept = {
-            "content": [dict(block) for block in reply.content],
-            "stop_reason": reply.stop_reason,
-            "model": request.model,
-            "answered_by": reply.model,
-            "usage": {"input_tokens": took_in, "output_tokens": usage.output_tokens},
-        }
-        self.span.set("gen_ai.response.model", reply.model)
-        self.span.add("gen_ai.usage.input_tokens", took_in)
-        self.span.add("gen_ai.usage.output_tokens", usage.output_tokens)
-        if debug.enabled():
-            debug.show_reply(tree.redact, request, kept)
-        return kept
-
     async def _call(self, turn: int, index: int, block: Mapping[str, Any]) -> dict[str, Any]:
+        key = f"t{turn}.{index}"
         try:
             function = self.functions.find(block["name"])
-            output = await gate.call(self.run, f"t{turn}.{index}", function, block["input"], self.functions, "worker")
+            output = await gate.call(self.run, key, function, block["input"], self.functions, "worker")
         except CallError as error:
             self._failed(f"{block['name']} {arguments(block['input'], 200)}: {error}")
-            return _result(block, str(error), True)
-        return _result(block, output if isinstance(output, str) else json.dumps(output, ensure_ascii=False), False)
+            return _result(block, "\n".join((str(error), *gate.notes(self.run, key))), True)
+        text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+        return _result(block, "\n".join((text, *gate.notes(self.run, key))), False)
 
     def _say(self, blocks: list[dict[str, Any]]) -> None:
         self.messages.append({"role": "user", "content": blocks})

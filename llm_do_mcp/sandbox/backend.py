@@ -46,8 +46,8 @@ class Backend(Protocol[Handle]):
 
     def directory(self, base: Handle, parts: Sequence[str], *, follow: bool, hidden: Hidden) -> Handle: ...
 
-    def file(self, base: Handle, parts: Sequence[str], *, hidden: Hidden) -> int:
-        """Open whatever is there for reading, following links that stay inside. Never blocks."""
+    def file(self, base: Handle, parts: Sequence[str], *, hidden: Hidden, follow: bool = True) -> int:
+        """Open whatever is there for reading, following links that stay inside, or none. Never blocks."""
 
     def stat(self, base: Handle, parts: Sequence[str], *, hidden: Hidden) -> os.stat_result: ...
 

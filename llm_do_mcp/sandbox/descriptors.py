@@ -63,8 +63,8 @@ class NameByName:
     def directory(self, base: Descriptor, parts: Sequence[str], *, follow: bool, hidden: Hidden) -> Descriptor:
         return Descriptor(self._open(base, parts, _SEARCH | _DIRECTORY, follow=follow, hidden=hidden))
 
-    def file(self, base: Descriptor, parts: Sequence[str], *, hidden: Hidden) -> int:
-        return self._open(base, parts, _READ, follow=True, hidden=hidden)
+    def file(self, base: Descriptor, parts: Sequence[str], *, hidden: Hidden, follow: bool = True) -> int:
+        return self._open(base, parts, _READ, follow=follow, hidden=hidden)
 
     def stat(self, base: Descriptor, parts: Sequence[str], *, hidden: Hidden) -> os.stat_result:
         def stat_unless_link(fd: int, name: str) -> os.stat_result:

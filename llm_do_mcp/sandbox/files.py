@@ -13,7 +13,7 @@ import stat
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -21,7 +21,7 @@ from typing import Any
 from llm_do_mcp.errors import FileMissing, Outdated, SandboxError
 from llm_do_mcp.sandbox import names, patterns, text
 from llm_do_mcp.sandbox.backend import Backend
-from llm_do_mcp.sandbox.opener import Directory, Found
+from llm_do_mcp.sandbox.opener import NOT_FOLLOWED, Directory, Found
 from llm_do_mcp.sandbox.root import Root
 from llm_do_mcp.sandbox.text import Encoding
 
@@ -155,6 +155,7 @@ class Sandbox:
         roots: With different aliases.
         written: What this run has written so far, as alias and path; writes add to it, and only what is in it can be
             seen in `out` roots.
+        unlinked: Aliases in which no link is followed, not even to read a file: each file has the one name there.
         handles: Open roots that outlive this sandbox and are closed by whoever keeps them; None to keep its own.
         backend: Another way to open files than the platform's best.
 
@@ -167,6 +168,7 @@ class Sandbox:
         roots: Sequence[Root],
         written: set[tuple[str, str]] | None = None,
         *,
+        unlinked: Collection[str] = (),
         handles: Handles | None = None,
         backend: Backend[Any] | None = None,
     ) -> None:
@@ -174,6 +176,7 @@ class Sandbox:
         if len(self.roots) != len(roots):
             raise ValueError("two roots share an alias")
         self.written = set() if written is None else written
+        self._unlinked = frozenset(unlinked)
         self._backend = backend
         self._keeps_own = handles is None
         self._handles = Handles() if handles is None else handles
@@ -234,6 +237,8 @@ class Sandbox:
             if not is_meant and found.kind != "unreadable":
                 continue
             try:
+                if found.kind == "link" and alias in self._unlinked:
+                    raise SandboxError(f"{_place(alias, found.parts)}: {NOT_FOLLOWED}")
                 kept.append((found.parts, _listed_size(alias, directory, found)))
             except SandboxError as error:
                 skipped.append(str(error))
@@ -255,7 +260,7 @@ class Sandbox:
         if max_chars < 1 or offset < 0:
             raise SandboxError(f"{alias}/{names.one_line(rel)}: max_chars must be at least 1 and offset at least 0")
         root, directory, parts = self._readable(alias, rel)
-        data, whole = directory.read(parts, root.max_file_bytes)
+        data, whole = directory.read(parts, root.max_file_bytes, follow=alias not in self._unlinked)
         content = _decoded(alias, parts, data, whole)
         part = content[offset : offset + max_chars]
         truncated = not whole or offset + len(part) < len(content)
@@ -269,7 +274,8 @@ class Sandbox:
             SandboxError: The path is refused, or the file is larger than `max_bytes` or the root's cap.
         """
         root, directory, parts = self._readable(alias, rel)
-        return directory.read_whole(parts, min(max_bytes, root.max_file_bytes))
+        most = min(max_bytes, root.max_file_bytes)
+        return directory.read_whole(parts, most, follow=alias not in self._unlinked)
 
     def present(self, alias: str, rel: str) -> Present:
         """What a write would replace, for the difference that a person is shown.
@@ -293,6 +299,22 @@ class Sandbox:
         except SandboxError as error:
             return Present(state, None, encoding, str(error))
 
+    def encoded(self, alias: str, rel: str, content: str) -> bytes:
+        """The bytes that a write of a text would put there: in the encoding of what it replaces, else in UTF-8.
+
+        Raises:
+            SandboxError: The path is refused, or the content has no such bytes or too many.
+        """
+        root, directory, parts = self._writable(alias, rel)
+        head = directory.read(parts, 3)[0] if directory.would_replace(parts) else b""
+        try:
+            data = text.encode(content, text.encoding_of(head))
+        except text.NotText as error:
+            raise SandboxError(f"{_place(alias, parts)}: {error}") from None
+        if len(data) > root.max_file_bytes:
+            raise SandboxError(f"{_place(alias, parts)}: {len(data)} bytes, allowed are {root.max_file_bytes}")
+        return data
+
     def write_text(self, alias: str, rel: str, content: str, *, over: str = "") -> Written:
         """Create a text file or replace it as a whole; folders on the way are created.
 
@@ -306,14 +328,8 @@ class Sandbox:
             Outdated: Something else would be replaced. Nothing changed.
             SandboxError: The path is refused, the content too large, or the disk does not take it. Nothing changed.
         """
-        root, directory, parts = self._writable(alias, rel)
-        head = directory.read(parts, 3)[0] if directory.would_replace(parts) else b""
-        try:
-            data = text.encode(content, text.encoding_of(head))
-        except text.NotText as error:
-            raise SandboxError(f"{_place(alias, parts)}: {error}") from None
-        if len(data) > root.max_file_bytes:
-            raise SandboxError(f"{_place(alias, parts)}: {len(data)} bytes, allowed are {root.max_file_bytes}")
+        data = self.encoded(alias, rel, content)
+        _, directory, parts = self._writable(alias, rel)
         # No system exchanges a file only where it is still the one that was looked at. So it is looked at as late as
         # can be, and no other write of ours comes in between.
         with self._handles.writing:

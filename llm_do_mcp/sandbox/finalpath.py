@@ -77,13 +77,15 @@ class OpenThenVerify:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         return _place(os.path.realpath(path))
 
-    def file(self, base: Place, parts: Sequence[str], *, hidden: Hidden) -> int:
+    def file(self, base: Place, parts: Sequence[str], *, hidden: Hidden, follow: bool = True) -> int:
         path = self._below(base, parts)
         if os.path.isdir(path):
             raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
         fd = os.open(path, os.O_RDONLY | _BINARY | _NONBLOCK)
         try:
-            self._verify(base, fd, hidden)
+            inner = self._verify(base, fd, hidden)
+            if not follow and inner != tuple(os.path.normcase(name) for name in parts if name != "."):
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         except BaseException:
             os.close(fd)
             raise
@@ -148,12 +150,14 @@ class OpenThenVerify:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         return os.path.join(base.path, *parts)
 
-    def _verify(self, base: Place, fd: int, hidden: Hidden) -> None:
+    def _verify(self, base: Place, fd: int, hidden: Hidden) -> tuple[str, ...]:
+        """The names that lead to what was opened."""
         inner = _inside(self._path_of(fd), base.path)
         if inner is None:
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
         if any(map(hidden, inner)):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return inner
 
 
 def _place(path: str) -> Place:

@@ -41,6 +41,9 @@ _REASONS = {
     errno.ENODEV: "not a regular file",
     errno.EAGAIN: "the folders on the way keep changing; try again",
 }
+NOT_FOLLOWED = (
+    "a link on the way; links are followed only to read a file, and not where the policy tells single files apart"
+)
 _NO_FOLDER_ANY_MORE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _CHUNK = 1 << 20
 
@@ -147,16 +150,19 @@ class Directory:
             raise FileMissing(f"{self._place(names.shown_path(parts))}: {_REASONS[errno.ENOENT]}")
         return parts
 
-    def open_file(self, rel: Name) -> int:
+    def open_file(self, rel: Name, *, follow: bool = True) -> int:
         """A descriptor for reading a regular file; the caller closes it.
+
+        Args:
+            follow: Whether links that stay inside are followed; else the file is the one that is named, or none.
 
         Raises:
             FileMissing: There is no such file.
             SandboxError: The path leads outside, or what is there is not a regular file.
         """
         parts = self.parts(rel)
-        with self._explained(parts):
-            fd = self._backend.file(self._held(), parts, hidden=self._hidden)
+        with self._explained(parts, follow=follow):
+            fd = self._backend.file(self._held(), parts, hidden=self._hidden, follow=follow)
             try:
                 mode = os.fstat(fd).st_mode
                 if stat.S_ISDIR(mode):
@@ -168,7 +174,7 @@ class Directory:
                 raise
             return fd
 
-    def read(self, rel: Name, limit: int) -> tuple[bytes, bool]:
+    def read(self, rel: Name, limit: int, *, follow: bool = True) -> tuple[bytes, bool]:
         """A file's first `limit` bytes, and whether that is all of it.
 
         The file may grow or shrink meanwhile: what is returned was in it, in this order.
@@ -176,16 +182,16 @@ class Directory:
         Raises:
             FileMissing, SandboxError: As `open_file`.
         """
-        with self._reading(rel) as fd:
+        with self._reading(rel, follow) as fd:
             return _read(fd, limit)
 
-    def read_whole(self, rel: Name, limit: int) -> bytes:
+    def read_whole(self, rel: Name, limit: int, *, follow: bool = True) -> bytes:
         """A whole file, or an error that names its size where that is above `limit` bytes.
 
         Raises:
             FileMissing, SandboxError: As `open_file`.
         """
-        with self._reading(rel) as fd:
+        with self._reading(rel, follow) as fd:
             size = os.fstat(fd).st_size
             data, is_whole = _read(fd, limit) if size <= limit else (b"", False)
         if not is_whole:
@@ -262,8 +268,8 @@ class Directory:
                     self._backend.remove_abandoned(folder, found.parts[-1])
 
     @contextlib.contextmanager
-    def _reading(self, rel: Name) -> Iterator[int]:
-        fd = self.open_file(rel)
+    def _reading(self, rel: Name, follow: bool) -> Iterator[int]:
+        fd = self.open_file(rel, follow=follow)
         try:
             with self._explained(self.parts(rel)):
                 yield fd
@@ -292,7 +298,7 @@ class Directory:
                 raise SandboxError(f"{self._label or 'directory'}: {gone}") from error
             reason = _reason(error)
             if error.errno == errno.ELOOP:
-                reason = "too many links" if follow else "a link on the way; links are followed only to read a file"
+                reason = "too many links" if follow else NOT_FOLLOWED
             raise _error(error, f"{self._place(names.one_line(names.shown_path(parts)))}: {reason}") from error
 
     def _folder(self, parts: Sequence[str], *, make: bool) -> object:

@@ -66,6 +66,16 @@ def may_match_below(pattern: Pattern, folder: Sequence[str]) -> bool:
     return any(tail != () for tail in _advance(_start(pattern), folder, fnmatchcase))
 
 
+def tails(pattern: Pattern, folder: Sequence[str]) -> tuple[Pattern, ...]:
+    """What a pattern comes to for what lies in a folder, in upper or lower case; nothing where it is not about that."""
+    return tuple(sorted(tail for tail in _advance(_start(pattern), folder, _same_folded) if tail))
+
+
+def literal(name: str) -> str:
+    """The pattern that only a name itself fits."""
+    return "".join(f"[{character}]" if character in "*?[" else character for character in name)
+
+
 def is_protected(patterns: Iterable[str], path: Sequence[str]) -> bool:
     """Whether a path or a folder that it lies in fits one of the patterns, in upper or lower case."""
     return any(_reached(_split(pattern), path) for pattern in patterns)

@@ -12,6 +12,7 @@ from typing import Any
 from mcp.types import ClientCapabilities, ElicitRequestFormParams, ElicitResult
 
 from llm_do_mcp.runtime.question import LABELS, Answer, Question, Silence, text
+from llm_do_mcp.serving.caller import caller
 
 NOTE_CHARS = 2000
 CLIENT = "client"
@@ -59,9 +60,15 @@ def answer_from(question: Question, result: ElicitResult) -> Answer:
     decision, note = content.get("decision"), content.get("note")
     if not isinstance(decision, str) or decision not in question.decisions or not isinstance(note, str | None):
         return silence("malformed")
-    return Answer(decision, note=(note or "")[:NOTE_CHARS], by=CLIENT)
+    return Answer(decision, note=(note or "")[:NOTE_CHARS], by=_by())
 
 
 def silence(kind: Silence) -> Answer:
     """A client's way of not answering."""
-    return Answer(silence=kind, by=CLIENT)
+    return Answer(silence=kind, by=_by())
+
+
+def _by() -> str:
+    """Whose answer it is, as the record says it."""
+    principal = caller().principal
+    return f"{CLIENT} {principal}" if principal else CLIENT

@@ -24,6 +24,7 @@ from mcp.types import ElicitRequestURLParams
 from llm_do_mcp.runtime.engine import Engine
 from llm_do_mcp.runtime.question import Answer, Question, Silence
 from llm_do_mcp.serving.asking import opens_addresses
+from llm_do_mcp.serving.caller import caller
 from llm_do_mcp.serving.connection import connection_of
 from llm_do_mcp.serving.page.server import ApprovalPage, Browse
 
@@ -127,7 +128,7 @@ class Nobody:
 
         No model reads it: the client shows it to its person.
         """
-        if run in self._invited:
+        if run in self._invited or caller().is_remote:  # elsewhere, the loopback address leads to somebody else's page
             return None
         self._invited.add(run)
         try:

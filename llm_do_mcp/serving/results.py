@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mcp.types import CallToolResult, ContentBlock, TextContent
+from mcp.types import CallToolResult, ContentBlock, ResourceLink, TextContent
 
 from llm_do_mcp.runtime.account import line
+from llm_do_mcp.runtime.display import cut
 from llm_do_mcp.runtime.engine import Done
 from llm_do_mcp.runtime.question import HEADS, Question
 from llm_do_mcp.serving.nobody import Place
@@ -24,29 +25,69 @@ ACCOUNT = "llm-do/run"
 """Where in `_meta` a result carries the account of its run."""
 
 
-def result_of(done: Done, *, structured: bool, for_people: bool) -> CallToolResult:
+ERROR_CHARS = 9_900
+"""Of an error: one host cuts what is longer than about 10,000 in its middle."""
+
+
+TEXT_CHARS = 40_000
+"""Of a worker's text in one result; the rest is behind a handle."""
+WHOLE_CHARS = 500_000
+"""Of a result that cannot be cut, since it has a form; hosts that ask tools for their size are told so."""
+MAX_LINKS = 20
+
+
+def result_of(
+    done: Done,
+    *,
+    structured: bool,
+    for_people: bool,
+    offset: int | None = None,
+    links: Sequence[ResourceLink] = (),
+) -> CallToolResult:
     """The result of a call whose run has ended.
 
     Args:
         done: How it ended.
         structured: The tool has an output schema.
-        for_people: Add the account as one short line.
+        for_people: Add the account as one short line, and keep to what hosts show of a text.
+        offset: From where on the output's text is wanted; None for the output as it is.
+        links: To files that were written.
     """
     meta = {ACCOUNT: done.account}
     if done.status != "done":
         note = f"\n{line(done.account)}" if for_people else ""
-        return failure(done.error + note, meta)
+        return failure(cut(done.error, ERROR_CHARS - len(note)) + note, meta)
     output = done.output
     shown = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, indent=2)
-    content: list[ContentBlock] = [TextContent(type="text", text=shown)]
+    if (structured and offset is None) and len(shown) > WHOLE_CHARS:
+        return failure(_too_long(len(shown), done.account["id"]), meta)
+    if offset is not None or (for_people and not structured):
+        structured, shown = False, _part(shown, offset or 0, done.account["id"])
+    content: list[ContentBlock] = [TextContent(type="text", text=shown), *links[:MAX_LINKS]]
     if for_people:
         content.append(TextContent(type="text", text=line(done.account)))
     return CallToolResult(content=content, structured_content=output if structured else None, _meta=meta)
 
 
+def _part(text: str, offset: int, run: str) -> str:
+    """What fits of a text, from an offset on, and how the rest is had."""
+    end = offset + TEXT_CHARS
+    if len(text) <= end:
+        return text[offset:]
+    rest = f"{len(text) - end} more characters of {len(text)}: run_wait with run_id {run!r} and offset {end}"
+    return f"{text[offset:end]}\n[{rest}]"
+
+
+def _too_long(length: int, run: str) -> str:
+    return (
+        f"the run is done, and its result of {length} characters is more than the {WHOLE_CHARS} that one answer holds. "
+        f"Read it in parts: run_wait with run_id {run!r} and offset 0"
+    )
+
+
 def failure(message: str, meta: Mapping[str, Any] | None = None) -> CallToolResult:
     """A result that tells its caller in one line what went wrong."""
-    content: list[ContentBlock] = [TextContent(type="text", text=message[:10_000])]
+    content: list[ContentBlock] = [TextContent(type="text", text=cut(message, ERROR_CHARS))]
     return CallToolResult(content=content, is_error=True, _meta=dict(meta) if meta else None)
 
 
@@ -65,6 +106,14 @@ def handed_over(account: Mapping[str, Any], after_s: float, asked: Sequence[Ques
         f"not finished after {after_s:g} s: {state}. Call run_wait with run_id {run!r} for its result, "
         "or run_cancel to stop it.",
         {ACCOUNT: account},
+    )
+
+
+def ending(run: str) -> CallToolResult:
+    """The server is about to end; the run goes on where somebody waits for it."""
+    return failure(
+        f"this server is about to end, before run {run} has. The run goes on where it was once you call run_wait with "
+        f"run_id {run!r}, on this server when it is back or on another one of the same project."
     )
 
 
@@ -94,7 +143,7 @@ def waits_for_person(
 
 
 def too_many_rounds(account: Mapping[str, Any], questions: int) -> CallToolResult:
-    """The run waits for more answers than clients of the 2026-07-28 revision bring in one call."""
+    """The run waits for more answers, of people or the client's model, than one call brings in 2026-07-28."""
     run = account["id"]
     return failure(
         f"run {run} waits for more answers ({questions} now) than one call can carry. "

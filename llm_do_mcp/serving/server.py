@@ -17,48 +17,79 @@ import contextlib
 import dataclasses
 import json
 import os
+import re
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import anyio
-from mcp.server.mcpserver import Context, MCPServer, RequestStateSecurity
+from mcp.server.caching import CacheableMethod, CacheHint
+from mcp.server.lowlevel.helper_types import ReadResourceContents
+from mcp.server.mcpserver import Context, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     INVALID_PARAMS,
+    CallToolRequestParams,
     CallToolResult,
+    CreateMessageRequest,
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    CreateMessageResultWithTools,
     ElicitRequest,
     ElicitRequestParams,
     ElicitResult,
+    GetPromptResult,
     InputRequiredResult,
+    Prompt,
+    Resource,
+    ResourceTemplate,
     TextContent,
     Tool,
     ToolAnnotations,
 )
+from pydantic import AnyUrl
 
-from llm_do_mcp.errors import InvalidInput, LlmDoError, RunError
+from llm_do_mcp.errors import InvalidInput, LlmDoError, Refused, RunError
 from llm_do_mcp.project.load import Project
 from llm_do_mcp.runtime.approvals import Approvals
 from llm_do_mcp.runtime.display import cut, escape
-from llm_do_mcp.runtime.engine import ANSWERS_EVERY_S, GATHER_S, Asks, Done, Engine
-from llm_do_mcp.runtime.hint import of_project
+from llm_do_mcp.runtime.engine import ANSWERS_EVERY_S, GATHER_S, Asks, Done, Engine, Working
+from llm_do_mcp.runtime.hint import of_project, plain
 from llm_do_mcp.runtime.question import Answer, Question
 from llm_do_mcp.runtime.redact import guard_log, redactor
-from llm_do_mcp.runtime.state import request_state_key, state_folder
+from llm_do_mcp.runtime.state import request_state_keys, state_folder
+from llm_do_mcp.runtime.store import RunRow
 from llm_do_mcp.serving.asking import BY_TOOL, NOTE_CHARS, answer_from, can_answer_forms, form, opens_addresses, silence
+from llm_do_mcp.serving.caller import caller
 from llm_do_mcp.serving.connection import MODERN, connection_of
 from llm_do_mcp.serving.dialogs import Dialogs
+from llm_do_mcp.serving.hardened import HardenedServer
 from llm_do_mcp.serving.hosts import call_within
 from llm_do_mcp.serving.joining import HandedOver
+from llm_do_mcp.serving.news import Lists, News
 from llm_do_mcp.serving.nobody import Nobody, WhenNobody, usual
 from llm_do_mcp.serving.page.server import Browse
 from llm_do_mcp.serving.present import Present
 from llm_do_mcp.serving.progress import Progress
-from llm_do_mcp.serving.results import ACCOUNT, failure, handed_over, result_of, too_many_rounds, waits_for_person
+from llm_do_mcp.serving.reading import Reading, completes
+from llm_do_mcp.serving.results import (
+    ACCOUNT,
+    WHOLE_CHARS,
+    ending,
+    failure,
+    handed_over,
+    result_of,
+    too_many_rounds,
+    waits_for_person,
+)
+from llm_do_mcp.serving.sampling import Sampling
 from llm_do_mcp.serving.state import LazyCodec
-from llm_do_mcp.serving.stdio import ends_in_time, hardened_stdio, interrupts
-from llm_do_mcp.serving.surface import RUN_APPROVE, RUN_CANCEL, RUN_WAIT, Published, publish
+from llm_do_mcp.serving.surface import RUN_APPROVE, RUN_CANCEL, RUN_WAIT, Published, publish, worker_names
+from llm_do_mcp.serving.tasks import Request, Tasks
+from llm_do_mcp.serving.watch import Watch
 from llm_do_mcp.toolsets.envelope import Sessions
 from llm_do_mcp.toolsets.workbench import Workbench
 
@@ -67,13 +98,26 @@ ROUNDS = 9
 STATE_TTL_S = 7 * 24 * 3600.0
 ANSWER_WITHIN_S = 45.0
 """After this a question is taken as one that nobody answers: below the call's own time."""
+AT_ONCE = 4
+"""Questions of one round for each of which that time counts; more do not make a silent client wait longer."""
 PAGE = "approval-page"
 """The key of an invitation to the approval page among the requests of a round."""
+FRESH_MS = 5000
+"""How long what is listed may be taken as it is; who wants to know at once listens for changes."""
+CACHED: tuple[CacheableMethod, ...] = (
+    *("tools/list", "prompts/list", "resources/list", "resources/templates/list", "server/discover"),
+)
+TRACE = re.compile(r"llm-do://runs/([0-9a-f]+)(/.*)?")
+"""Addresses of traces."""
+LINKS_SINCE = "2025-06-18"
+"""The first revision whose results can hold links to resources."""
+SIZE = "anthropic/maxResultSizeChars"
+"""Where in a tool's `_meta` one host looks for how long results may be before it puts them into a file."""
 KEY = "llm-do/key"
 """Where in a request's `_meta` a caller may name its run."""
 
 
-class ProjectServer(MCPServer[None]):
+class ProjectServer(HardenedServer):
     """Serves one project.
 
     Args:
@@ -87,6 +131,9 @@ class ProjectServer(MCPServer[None]):
         approve_tool: Publish `run_approve`, for hosts that ask their own user before every call.
         approvals: `--approvals`: what is settled without the client.
         browse: Opens an address in the browser of this machine's person; None where there is none.
+        remote: Its callers say who they are, and have neither a terminal nor a browser here: what they read names no
+            place of this machine.
+        beside: Other projects are served beside it, so that the names of its tools begin with its own.
     """
 
     def __init__(
@@ -101,31 +148,48 @@ class ProjectServer(MCPServer[None]):
         approve_tool: bool = False,
         approvals: Approvals | None = None,
         browse: Browse | None = None,
+        remote: bool = False,
+        beside: bool = False,
     ) -> None:
         from llm_do_mcp import __version__
 
         self.approvals = approvals or Approvals()
         folder = state_folder(Path(project.root), state_dir)
-        self.engine = Engine(folder, lambda run: self.bench.body(run), hint=of_project(project, state_dir))
-        self._approve_tool = approve_tool
+        hint = plain if remote else of_project(project, state_dir)
+        self.engine = Engine(folder, lambda run: self.bench.body(run), hint=hint)
+        self._approve_tool, self._beside = approve_tool, beside
         self._present = Present(Workbench(project, model=model, approvals=self.approvals), self._publish)
+        self.reading = Reading(self.engine, self._present, self.traced, beside=beside)
         self._followed: dict[str, Published] = {}
+        self._followers: Counter[str] = Counter()
+        self._in_flight: set[anyio.CancelScope] = set()
         self.call_within = call_within
         self.answer_within = answer_within
         self._nobody = Nobody(self.engine, when_nobody_can_answer or usual(), browse)
         self._dialogs = Dialogs(self.engine, answer_within, self._nobody)
+        self._sampling = Sampling(self.engine)
         self._handed = HandedOver(self.engine.drives)
         self._sessions = Sessions()
+        self._taken: set[str] = set()
+        """Questions that clients of tasks have been given."""
         self._ending = False
+        self._watch = Watch()
+        lists: Lists = {"tools": self.list_tools, "prompts": self.list_prompts, "resources": self.list_resources}
+        self._news = News(lists, self.still, self.stirred, self.traced, self.engine.grows)
         super().__init__(
             project.name,
             version=__version__,
-            instructions=_instructions(project),
+            instructions=instructions(self.bench),
             request_state_security=RequestStateSecurity(
-                codec=LazyCodec(lambda: request_state_key(folder)), ttl=STATE_TTL_S
+                codec=LazyCodec(lambda: request_state_keys(folder)), ttl=STATE_TTL_S
             ),
             log_level="WARNING",
+            cache_hints={method: CacheHint(FRESH_MS) for method in CACHED},
+            subscriptions=self._news.bus,
+            extensions=[] if beside else [Tasks(self)],
         )
+        self._news.attach(self._lowlevel_server)
+        completes(self, self.reading.complete)
 
     @property
     def bench(self) -> Workbench:
@@ -144,10 +208,14 @@ class ProjectServer(MCPServer[None]):
 
     # ---- the SDK's seams
 
+    def offers(self, name: str) -> bool:
+        """Whether a tool of this name is, or would be but for an error in its worker, published."""
+        return name in self.tools or name in worker_names(self.project, beside=self._beside)
+
     async def list_tools(self) -> list[Tool]:
-        """The tools that are published now."""
+        """The tools that are published now, as far as the caller may call them."""
         await self._present.look()
-        return [_tool(published) for published in self.tools.values()]
+        return [_tool(published) for published in self.tools.values() if caller().may(published.scope)]
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
@@ -163,11 +231,14 @@ class ProjectServer(MCPServer[None]):
             if published is None or context is None:
                 unknown = f"unknown tool {cut(escape(name), 80)!r}; tools/list names those there are"
                 raise MCPError(code=INVALID_PARAMS, message=unknown)
+            self._need(published)
             if published.name == RUN_CANCEL:
                 return await self._cancel(published, arguments)
             if published.name == RUN_APPROVE:
                 return await self._approve(published, arguments)
             run, round_ = await self._run_for(published, arguments, context)
+            if published.name == RUN_WAIT:
+                published = dataclasses.replace(published, offset=arguments.get("offset"))
             result = await self._follow(run, round_, published, context, began)
             if not isinstance(result, CallToolResult):
                 self._followed[run] = published
@@ -179,39 +250,140 @@ class ProjectServer(MCPServer[None]):
         except LlmDoError as error:
             return failure(self.engine.redact.text(str(error)))
 
-    async def run_stdio_async(self) -> None:
-        """Serve over stdio, hardened, and let go of everything at the end of input."""
+    async def list_prompts(self) -> list[Prompt]:
+        """The exported workers as prompts."""
+        return await self.reading.prompts()
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[None, Any] | None = None
+    ) -> GetPromptResult:
+        """A worker's instructions, for the host's own model; raises `MCPError`."""
+        return await self.reading.prompt(name, arguments or {})
+
+    async def list_resources(self) -> list[Resource]:
+        """What can be read of the project without asking for one file or run."""
+        return await self.reading.resources()
+
+    async def list_resource_templates(self) -> list[ResourceTemplate]:
+        """The forms of addresses of files and runs."""
+        return await self.reading.templates()
+
+    async def read_resource(
+        self, uri: AnyUrl | str, context: Context[None, Any] | None = None
+    ) -> Iterable[ReadResourceContents]:
+        """What is at an address; raises `MCPError`."""
+        return [await self.reading.read(str(uri))]
+
+    def guard(self) -> None:
+        """Keep secrets out of what the process logs."""
         guard_log(lambda: self.engine.redact)
-        with ends_in_time() as clock:
 
-            def at_end() -> None:
-                if not self._ending:
-                    self._ending = True
-                    clock.start()
+    def leave(self) -> None:
+        """Whoever asked is gone: from now on what is cancelled was not cancelled by a client."""
+        self._ending = True
 
-            try:
-                with interrupts(at_end):
-                    async with hardened_stdio(at_end) as (read, write):
-                        options = self._lowlevel_server.create_initialization_options()
-                        await self._lowlevel_server.run(read, write, options)
-            except* ConnectionError:
-                pass  # a client that no longer reads is gone, as one whose input has ended
-            finally:
-                await self.aclose()
+    def end(self) -> None:
+        """The server is about to end: calls in flight return now, and say how the results of their runs are had."""
+        self.leave()
+        for call in tuple(self._in_flight):
+            call.cancel()
 
     async def aclose(self) -> None:
         """Let go of all runs (what had not ended stays resumable), models and child processes."""
         self._ending = True
+        self._news.end()
         await self._nobody.aclose()
         await self.engine.aclose(self.bench.kill)
         await self.bench.aclose()
+        await self._news.aclose()
+        self._watch.close()
+
+    # ---- news
+
+    def still(self) -> AbstractContextManager[None]:
+        """While the block runs, lists are as they were when somebody last looked at the files."""
+        return self._present.still()
+
+    async def stirred(self) -> None:
+        """Wait until the project's files may have changed."""
+        project = self.project
+        await self._watch.stirred(project.folders(), lambda: self._present.wrong is None and project.changed())
+
+    async def traced(self, uri: str) -> str | None:
+        """The run whose trace is at a URI.
+
+        Raises:
+            RunError: It is not the caller's, or there is none.
+        """
+        if (found := TRACE.fullmatch(uri)) is None:
+            return None
+        await self._own(found[1])
+        return found[1]
+
+    # ---- runs as tasks, see `tasks.py`
+
+    async def begin(self, params: CallToolRequestParams, request: Request) -> str | CallToolResult | None:
+        """Begin a worker's run for a client that will ask how it stands."""
+        context: Context[None, Any] = Context(request_context=request, mcp_server=self, input_params=params)
+        try:
+            published = await self._called(params.name, context)
+            if published is None or not published.is_worker:
+                return None
+            self._need(published)
+            run, _ = await self._run_for(published, params.arguments or {}, context)
+            return run
+        except LlmDoError as error:
+            return failure(self.engine.redact.text(str(error)))
+
+    async def stands(self, run: str, request: Request) -> tuple[RunRow, CallToolResult | Sequence[Question] | None]:
+        """How a run stands: what its call would say now, the questions that this client can answer, or nothing yet."""
+        await self._own(run)
+        context: Context[None, Any] = Context(request_context=request, mcp_server=self)
+        event: Done | Asks | Working = Working(run)
+        if await self.engine.take_over(run):
+            event = await self.engine.advance(run, timeout=0.0)
+            while isinstance(event, Asks) and await self._settled(run, event):
+                event = await self.engine.advance(run, timeout=0.0)
+        row = await self.engine.row(run)
+        if isinstance(event, Done):
+            return row, await self._result(run, event, self.tools[RUN_WAIT], context)
+        waiting = [each.question for each in await self.engine.waiting() if each.run == run]
+        if waiting and self._can_ask(context):
+            if new := [question for question in waiting if question.key not in self._taken]:
+                self._taken.update(question.key for question in new)
+                self._nobody.later(run, new, self.answer_within * min(len(new), AT_ONCE), context)
+            return row, waiting
+        if waiting and await self._nobody.answers(run, waiting, "cannot_ask", context):
+            return row, self._waits(await self.engine.recorded(run), waiting)
+        return row, None
+
+    async def answered(self, run: str, responses: Mapping[str, Any], request: Request) -> None:
+        """Pass on a person's answers."""
+        await self._own(run)
+        await self._answered(run, responses, Context(request_context=request, mcp_server=self))
+
+    async def stop(self, run: str) -> None:
+        """Stop a run and all below it; one that has ended stays as it is."""
+        await self._own(run)
+        with contextlib.suppress(RunError):
+            await self.engine.cancel(run, "cancelled by the client")
 
     # ---- calls
+
+    @staticmethod
+    def _need(published: Published) -> None:
+        """See to it that the caller may call a tool.
+
+        Raises:
+            Refused: It may not.
+        """
+        if not caller().may(published.scope):
+            raise Refused(f"{published.name}: your token does not have the scope {published.scope!r} that it needs")
 
     def _publish(self, bench: Workbench) -> Mapping[str, Published]:
         """The tools of the project as it is now; what is recorded from now on is redacted as it says."""
         redact = redactor(os.environ, bench.project.manifest)
-        tools = publish(bench, approve_tool=self._approve_tool)
+        tools = publish(bench, approve_tool=self._approve_tool, beside=self._beside)
         self.engine.redact = redact
         return tools
 
@@ -226,8 +398,12 @@ class ProjectServer(MCPServer[None]):
             return begun
         await self._present.look()
         published = self.tools.get(name)
-        if published is None and name in self.project.exports:
-            self.project.worker(self.project.exports[name])  # a broken one, which says what is wrong with it
+        exported = worker_names(self.project, beside=self._beside)
+        if published is None and name in exported:
+            worker = self.project.worker(exported[name])  # a broken one, which says what is wrong with it
+            await self.bench.declarations(worker)  # so does this, or its Python has been mended meanwhile
+            await self._present.look()
+            published = self.tools.get(name)
         begins = state is None and published is not None and published.declaration is not None
         if begins and (wrong := self._present.wrong) is not None:
             raise wrong.with_traceback(None)
@@ -243,10 +419,12 @@ class ProjectServer(MCPServer[None]):
         """
         if context.protocol_version == MODERN and context.request_state is not None:
             state = json.loads(context.request_state)
+            await self._own(state["run"])
             await self._answered(state["run"], context.input_responses or {}, context)
             return state["run"], state["round"]
         _fits(published, arguments)
         if published.name == RUN_WAIT:
+            await self._own(arguments["run_id"])
             await self.engine.take_over(arguments["run_id"])  # here already, that its progress is told
             return arguments["run_id"], 0
         if (joined := self._handed.find(connection_of(context), published.name, arguments)) is not None:
@@ -261,21 +439,35 @@ class ProjectServer(MCPServer[None]):
         definition = self.bench.define_call(declaration, value, published.rules, unattended=unattended)
         meta: Mapping[str, Any] = context.request_context.meta or {}
         if (key := meta.get(KEY)) is None:
-            return await self.engine.start(published.subject, definition), 0
+            return await self.engine.start(published.subject, definition, principal=caller().principal), 0
         if not isinstance(key, str) or not key:
             shown = cut(escape(json.dumps(key)), 80)
             raise InvalidInput(f"{published.name}: {KEY} in _meta must be a text that is not empty, not {shown}")
-        run = await self.engine.start(published.subject, definition, key=key)
+        run = await self.engine.start(published.subject, definition, key=key, principal=caller().principal)
         begun = await self.engine.definition(run)
         if begun is not None and (begun.name, begun.input) != (definition.name, definition.input):
             raise InvalidInput(f"{published.name}: the key {cut(escape(key), 80)!r} was given for another call")
         return run, 0
+
+    async def _own(self, run: str) -> None:
+        """See to it that a run is the caller's.
+
+        Raises:
+            RunError: It is not, or there is none: nobody learns which.
+        """
+        if not await self.engine.belongs(run, caller().principal):
+            raise RunError(f"there is no run {cut(escape(run), 40)}")
 
     async def _answered(self, run: str, responses: Mapping[str, Any], context: Context[None, Any]) -> None:
         """Pass on the answers that a 2026-07-28 client brings; one that comes too late is noted with its question."""
         with contextlib.suppress(RunError):  # what has ended, or lives elsewhere, is told when it is followed
             await self.engine.resume(run)
         for key, response in responses.items():
+            if isinstance(response, CreateMessageResult | CreateMessageResultWithTools):
+                self._sampling.answered(run, key, response)
+                continue
+            if not caller().may("approve"):
+                continue
             understood = isinstance(response, ElicitResult)
             if key == PAGE and understood and response.action == "accept":
                 self._nobody.invited(run)
@@ -295,6 +487,7 @@ class ProjectServer(MCPServer[None]):
 
     async def _cancel(self, published: Published, arguments: dict[str, Any]) -> CallToolResult:
         _fits(published, arguments)
+        await self._own(arguments["run_id"])
         await self.engine.cancel(arguments["run_id"], "cancelled with run_cancel")
         done = await self.engine.outcome(arguments["run_id"])
         return CallToolResult(content=[TextContent(type="text", text=done.error)], _meta={ACCOUNT: done.account})
@@ -302,6 +495,7 @@ class ProjectServer(MCPServer[None]):
     async def _approve(self, published: Published, arguments: dict[str, Any]) -> CallToolResult:
         """An answer that comes through the calling model, of a host that asks its user before every call."""
         _fits(published, arguments)
+        await self._own(arguments["run_id"])
         run, question = arguments["run_id"], await self.engine.asked(arguments["run_id"], arguments["question"])
         if question is None:
             raise RunError(f"run {cut(escape(run), 40)} has no such question; call run_wait to see those it has")
@@ -316,26 +510,36 @@ class ProjectServer(MCPServer[None]):
         self, run: str, round_: int, published: Published, context: Context[None, Any], began: float
     ) -> CallToolResult | InputRequiredResult:
         """Carry questions and answers until the run has ended or the caller's clock runs out."""
+        until_the_end = anyio.CancelScope()
+        self._in_flight.add(until_the_end)
+        self._followers[run] += 1
         try:
-            async with Progress(context).of(self.engine, run):
-                return await self._carry(run, round_, published, context, began)
+            with until_the_end:
+                async with Progress(context).of(self.engine, run):
+                    return await self._carry(run, round_, published, context, began)
+            return ending(run)
         except anyio.get_cancelled_exc_class():
-            # A run that was handed over does not end with a call that waits for it, nor any with the input.
-            if not self._ending and published.name != RUN_WAIT and run not in self._handed:
+            # A run does not end with the input, nor with a call that waits for one that was handed over, nor with one
+            # of several calls that have its key.
+            kept = self._ending or published.name == RUN_WAIT or run in self._handed or self._followers[run] > 1
+            if not kept:
                 with anyio.CancelScope(shield=True), contextlib.suppress(RunError):
                     await self.engine.cancel(run, "cancelled by the client")
             raise
+        finally:
+            self._in_flight.discard(until_the_end)
+            self._followers -= Counter((run,))
 
     async def _carry(
         self, run: str, round_: int, published: Published, context: Context[None, Any], began: float
     ) -> CallToolResult | InputRequiredResult:
-        if (told := await self._elsewhere(run, context, began)) is not None:
-            return told
         modern = context.protocol_version == MODERN
         offered: set[str] = set()
         # Who waits for a run, or has gone to the approval page, waits for the person too.
         patient = published.name == RUN_WAIT or (round_ > 0 and self._nobody.shown(run) == "client")
-        seen = _Seen(self._dialogs, run, offered)
+        if (told := await self._elsewhere(run, round_, context, began, patient=patient)) is not None:
+            return told
+        seen = _Seen(self._dialogs, self._sampling, run, offered)
         while True:
             within = self._within(context)
             left = max(within - (time.monotonic() - began), 0.0)
@@ -343,10 +547,16 @@ class ProjectServer(MCPServer[None]):
             gather = GATHER_S if gathers else 0.0
             event = await self.engine.advance(run, seen=seen, gather=gather, timeout=left)
             if isinstance(event, Done):
-                return _result(event, published)
+                return await self._result(run, event, published, context)
             if not isinstance(event, Asks):
                 return self._unfinished(run, offered, within)
             if await self._settled(run, event):
+                continue
+            turns = self._sampling.put(run, event.samples, context)
+            if turns and not (event.questions and self._can_ask(context)):
+                # With the next round come the questions, where there are any.
+                return self._asking(run, round_, self.engine.so_far(run), turns)
+            if not event.questions:
                 continue
             if not self._can_ask(context):
                 if not await self._nobody.answers(run, event.questions, "cannot_ask", context):
@@ -361,38 +571,88 @@ class ProjectServer(MCPServer[None]):
             elif not modern:
                 for question in event.questions:
                     self._dialogs.put(run, question, context)
-            elif round_ >= ROUNDS:
-                return too_many_rounds(self.engine.so_far(run), len(event.questions))
             else:
-                # The person answers them one after the other before any of the answers comes back.
-                patience = self.answer_within * len(event.questions)
-                self._nobody.later(run, event.questions, patience, context)
-                return self._round(run, round_, {question.key: form(question) for question in event.questions})
+                if round_ < ROUNDS:
+                    # The person answers them one after the other before any of the answers comes back.
+                    patience = self.answer_within * min(len(event.questions), AT_ONCE)
+                    self._nobody.later(run, event.questions, patience, context)
+                return self._asking(run, round_, self.engine.so_far(run), {**turns, **_forms(event.questions)})
 
-    async def _elsewhere(self, run: str, context: Context[None, Any], began: float) -> CallToolResult | None:
-        """Wait for a run that another process drives, until it has ended or goes on here, since that process is gone.
+    async def _begun_by(self, run: str) -> Published | None:
+        """The tool that began a run, whoever fetches its result; None where it is not published any more."""
+        name = await self.engine.name(run)
+        return next(
+            (tool for tool in self.tools.values() if tool.declaration is not None and tool.subject == name), None
+        )
+
+    async def _result(self, run: str, done: Done, published: Published, context: Context[None, Any]) -> CallToolResult:
+        """The result of a call whose run has ended, with links to what it wrote, for clients that know links."""
+        knows_links = (context.protocol_version or "") >= LINKS_SINCE
+        links = self.reading.links(done.account["files_changed"]) if knows_links else ()
+        begun_by = await self._begun_by(run) if published.name == RUN_WAIT else published
+        if begun_by is None:
+            structured, for_people = isinstance(done.output, dict), True
+        else:
+            structured, for_people = begun_by.output_schema is not None, begun_by.is_worker
+            if done.status == "done":
+                done = dataclasses.replace(done, output=begun_by.to_output(done.output))
+        return result_of(done, structured=structured, for_people=for_people, offset=published.offset, links=links)
+
+    async def _elsewhere(
+        self, run: str, round_: int, context: Context[None, Any], began: float, *, patient: bool
+    ) -> CallToolResult | InputRequiredResult | None:
+        """Follow a run that another process drives, until it has ended or goes on here, since that process is gone.
 
         Returns:
-            What to tell a caller whose clock runs out before; else None.
+            What to tell a caller before that: what the run asks, or that its clock would run out. Else None.
         """
+        first: float | None = None
         while not await self.engine.take_over(run):
-            if time.monotonic() - began < (within := self._within(context)):
-                await anyio.sleep(ANSWERS_EVERY_S)
-                continue
-            account = await self.engine.recorded(run)
+            within, now = self._within(context), time.monotonic()
             waiting = [each.question for each in await self.engine.waiting() if each.run == run]
-            return self._waits(account, waiting) if waiting else handed_over(account, within, ())
+            first = (first or now) if waiting else None
+            account = await self.engine.recorded(run)
+            if first is not None and (account["status"] == "waiting" or now - first >= GATHER_S):
+                if self._can_ask(context):
+                    if context.protocol_version == MODERN:
+                        return self._asking(run, round_, account, _forms(waiting))
+                    for question in waiting:
+                        self._dialogs.put(run, question, context)
+                elif not patient:
+                    return self._waits(account, waiting)
+            if now - began >= within:
+                return self._waits(account, waiting) if waiting else handed_over(account, within, ())
+            await anyio.sleep(ANSWERS_EVERY_S)
         return None
 
+    def _asking(
+        self,
+        run: str,
+        round_: int,
+        account: Mapping[str, Any],
+        requests: Mapping[str, ElicitRequestParams | CreateMessageRequestParams],
+    ) -> CallToolResult | InputRequiredResult:
+        """A round that brings requests to a client, or what it is told where that would be one too many."""
+        return too_many_rounds(account, len(requests)) if round_ >= ROUNDS else self._round(run, round_, requests)
+
     @staticmethod
-    def _round(run: str, round_: int, requests: Mapping[str, ElicitRequestParams]) -> InputRequiredResult:
+    def _round(
+        run: str, round_: int, requests: Mapping[str, ElicitRequestParams | CreateMessageRequestParams]
+    ) -> InputRequiredResult:
         return InputRequiredResult(
-            input_requests={key: ElicitRequest(params=params) for key, params in requests.items()},
+            input_requests={
+                key: CreateMessageRequest(params=params)
+                if isinstance(params, CreateMessageRequestParams)
+                else ElicitRequest(params=params)
+                for key, params in requests.items()
+            },
             request_state=json.dumps({"run": run, "round": round_ + 1}),
         )
 
     def _can_ask(self, context: Context[None, Any]) -> bool:
         """Whether this client shows forms to its person, as far as it says and has shown so far."""
+        if not caller().may("approve"):
+            return False
         if not can_answer_forms(context.client_capabilities) or self._nobody.is_silent(context):
             return False
         if context.protocol_version == MODERN:
@@ -423,14 +683,15 @@ class ProjectServer(MCPServer[None]):
 
 @dataclasses.dataclass(frozen=True)
 class _Seen:
-    """The questions that a call need not be told of: now, not when it began to wait."""
+    """The questions and turns that a call need not be told of: now, not when it began to wait."""
 
     dialogs: Dialogs
+    sampling: Sampling
     run: str
     offered: Collection[str]
 
     def __contains__(self, key: object) -> bool:
-        return key in self.dialogs.of(self.run) or key in self.offered
+        return key in self.dialogs.of(self.run) or key in self.sampling.of(self.run) or key in self.offered
 
 
 def _fits(published: Published, arguments: dict[str, Any]) -> None:
@@ -440,12 +701,8 @@ def _fits(published: Published, arguments: dict[str, Any]) -> None:
         raise InvalidInput(f"{published.name}: {wrong}")
 
 
-def _result(done: Done, published: Published) -> CallToolResult:
-    if published.name == RUN_WAIT:
-        return result_of(done, structured=isinstance(done.output, dict), for_people=True)
-    if done.status == "done":
-        done = dataclasses.replace(done, output=published.to_output(done.output))
-    return result_of(done, structured=published.output_schema is not None, for_people=published.is_worker)
+def _forms(questions: Iterable[Question]) -> dict[str, ElicitRequestParams]:
+    return {question.key: form(question) for question in questions}
 
 
 def _tool(published: Published) -> Tool:
@@ -460,14 +717,18 @@ def _tool(published: Published) -> Tool:
             idempotent_hint=published.idempotent,
             open_world_hint=published.open_world,
         ),
+        _meta={SIZE: WHOLE_CHARS} if published.is_long else None,
     )
 
 
-def _instructions(project: Project) -> str:
+def instructions(bench: Workbench) -> str:
+    """What clients are told of a project when they connect."""
+    project = bench.project
     lines = [project.manifest.description or f"Workers of the project {project.name}, called like functions."]
     for library in project.libraries.values():
         if library.python:
             python = ", ".join(library.python)
             lines.append(f"Python of the library {library.spec}: {python} (sha256 {library.python_hash[:12]})")
     lines += [f"Not served, because of an error in its file: {error}" for error in project.broken]
+    lines += [f"Not served: {error}" for error in bench.unusable.values()]
     return "\n".join(lines)

@@ -1,11 +1,12 @@
-"""The codec of request states, with a key that is read or made when first needed.
+"""The codec of request states, with the keys that are kept beside the record of runs.
 
-Starting a server writes nothing to disk: a host may start one only to look at its tools.
+Starting a server writes nothing to disk: a host may start one only to look at its tools. The keys are read, or made,
+when a state is sealed or opened, so that all instances on one store seal with a new key as soon as there is one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from mcp.server.request_state import AESGCMRequestStateCodec
 
@@ -14,16 +15,17 @@ class LazyCodec:
     """The SDK's AES-GCM codec.
 
     Args:
-        key: Gives the key.
+        keys: Gives the keys as they are now, the one that seals first.
     """
 
-    def __init__(self, key: Callable[[], bytes]) -> None:
-        self._key = key
-        self._codec: AESGCMRequestStateCodec | None = None
+    def __init__(self, keys: Callable[[], Sequence[bytes]]) -> None:
+        self._keys = keys
+        self._known: Sequence[bytes] = ()
+        self._codec: AESGCMRequestStateCodec
 
     def _opened(self) -> AESGCMRequestStateCodec:
-        if self._codec is None:
-            self._codec = AESGCMRequestStateCodec([self._key()])
+        if (keys := self._keys()) != self._known:
+            self._known, self._codec = keys, AESGCMRequestStateCodec(keys)
         return self._codec
 
     def seal(self, payload: bytes) -> str:

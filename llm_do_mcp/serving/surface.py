@@ -8,17 +8,20 @@ become the input of a function of the gate; there is no second way to act.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from llm_do_mcp.errors import ProjectError
-from llm_do_mcp.project.names import MAX_PUBLISHED, published_name
+from llm_do_mcp.project.manifest import MANIFEST_NAMES
+from llm_do_mcp.project.names import MAX_PUBLISHED, file_tool, published_name
+from llm_do_mcp.project.schema import extended
 from llm_do_mcp.project.settings import AttachmentPolicy
 from llm_do_mcp.runtime.function import JSON, Declaration
 from llm_do_mcp.runtime.lock import CLIENT
 from llm_do_mcp.runtime.policy import Rule
 from llm_do_mcp.sandbox.root import Root
+from llm_do_mcp.serving.caller import Scope
 from llm_do_mcp.serving.changes import Changes
 from llm_do_mcp.toolsets import delegation, filesystem, overview, rules, search
 
@@ -30,7 +33,10 @@ if TYPE_CHECKING:
 READ_CHARS = 40_000
 """Characters that a client's read gives where it does not say; hosts cut longer results."""
 
+SEARCH = "te"
 RUN_WAIT, RUN_CANCEL, RUN_APPROVE = "run_wait", "run_cancel", "run_approve"
+FOLLOWING = (RUN_WAIT, RUN_CANCEL, RUN_APPROVE)
+"""Of these there is one each, however many projects are served."""
 
 
 def _as_it_is(output: JSON) -> JSON:
@@ -49,6 +55,7 @@ class Published:
         declaration: The function that it calls; None for those that follow a run.
         to_input: Its arguments as that function's input.
         to_output: That function's output as its own.
+        offset: Of `run_wait`: from where in the result's text on it is wanted; None for the result as it is.
         rules: The policy for the call.
         subject: What is run, for lists: a worker's id or a function's name.
         read_only: It cannot change anything.
@@ -70,19 +77,38 @@ class Published:
     open_world: bool = False
     is_worker: bool = False
     to_output: Callable[[JSON], JSON] = _as_it_is
+    offset: int | None = None
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a result of it may have to be longer than hosts expect: it cannot be cut, or was asked for."""
+        return (self.is_worker and self.output_schema is not None) or self.subject.startswith("files.read ")
+
+    @property
+    def scope(self) -> Scope:
+        """What a caller's token must allow, where the server asks for one."""
+        if self.name == RUN_APPROVE:
+            return "approve"
+        return "call" if self.read_only or self.name == RUN_CANCEL else "write"
 
 
-def publish(bench: Workbench, *, approve_tool: bool = False) -> dict[str, Published]:
+def publish(bench: Workbench, *, approve_tool: bool = False, beside: bool = False) -> dict[str, Published]:
     """The tools of a project, in the order in which they are listed.
+
+    Args:
+        bench: The project's.
+        approve_tool: Publish `run_approve`.
+        beside: Other projects are served beside it, so that names begin with the project's.
 
     Raises:
         ProjectError: Two would have one name, or one alias means two folders.
     """
     project = bench.project
-    workers = project.exported()
+    unusable = bench.unusable
+    workers = tuple(worker for worker in project.exported() if worker.id not in unusable)
     roots = _roots(bench, workers)
     client = rules.of_client(project, roots)
-    names = {identifier: name for name, identifier in project.exports.items()}
+    names = {identifier: name for name, identifier in worker_names(project, beside=beside).items()}
     changes = Changes(bench)
     tools = [
         _worker(bench, worker, names[worker.id], roots, client, read_only=not changes.possible(worker))
@@ -94,17 +120,59 @@ def publish(bench: Workbench, *, approve_tool: bool = False) -> dict[str, Publis
     if settings.te is not False and project.manifest.tool_envelope.enabled:
         restricted = rules.restricted(roots, client, "client")
         tools += [_search(declaration, client) for declaration in search.declare(project, roots, restricted)]
+    if beside:
+        tools = [tool if tool.is_worker else replace(tool, name=_beside(project, tool.name)) for tool in tools]
     tools += _following() if tools else []
     tools += [_approving()] if approve_tool else []
     table: dict[str, Published] = {}
     for tool in tools:
         if (other := table.setdefault(tool.name, tool)) is not tool:
             both = f"{other.subject or other.name} and {tool.subject or tool.name}"
-            raise ProjectError(f"two tools would be called {tool.name!r}: {both}; rename one of them")
+            instead = _other_name(project, other if other.is_worker else tool)
+            raise ProjectError(f"two tools would be called {tool.name!r}: {both}; {instead}")
     return table
 
 
+def worker_names(project: Project, *, beside: bool) -> dict[str, str]:
+    """Published name → id of each exported worker.
+
+    Args:
+        project: The project.
+        beside: See `publish`; the entry worker bears the project's name in any case.
+
+    Raises:
+        ProjectError: Two would have one name.
+    """
+    if not beside:
+        return dict(project.exports)
+    names: dict[str, str] = {}
+    for name, identifier in project.exports.items():
+        longer = name if identifier == project.entry else _beside(project, name)
+        if (other := names.setdefault(longer, identifier)) != identifier:
+            raise ProjectError(
+                f"workers {other!r} and {identifier!r} would both be published as {longer!r}; rename one"
+            )
+    return names
+
+
+def _beside(project: Project, name: str) -> str:
+    return published_name(f"{project.name}_{name}")
+
+
 # ---- workers
+
+
+def is_taken(name: str) -> bool:
+    """Whether a published name may be that of a tool which is no worker, so that no project can have it."""
+    return name in (SEARCH, RUN_WAIT, RUN_CANCEL, RUN_APPROVE) or file_tool(name) is not None
+
+
+def _other_name(project: Project, tool: Published) -> str:
+    """How a worker's tool gets another name: of two that share one, one is a worker."""
+    if tool.subject == project.entry:
+        file = project.manifest_path or MANIFEST_NAMES[0]
+        return f"its worker has the project's name, so write another `name:` into {file}"
+    return f"rename the worker {tool.subject}, or do not export it"
 
 
 def _worker(
@@ -117,8 +185,7 @@ def _worker(
     read_only: bool,
 ) -> Published:
     declaration = worker_declaration(bench, worker, roots)
-    schema = dict(worker.tool_schema)
-    own = schema.get("properties", {})
+    own = worker.tool_schema
     added: dict[str, Any] = {"extra_context": {"type": "string", "description": "further text for the worker"}}
     if worker.attachment_policy.max_attachments and roots:
         aliases = ", ".join(root.alias for root in roots)
@@ -127,8 +194,8 @@ def _worker(
             "items": {"type": "string"},
             "description": f"files to attach, as alias/path; aliases: {aliases}",
         }
-    added = {name: added[name] for name in added if name not in own}  # a field of the worker's own keeps its meaning
-    schema["properties"] = {**own, **added}
+    # A field of the worker's own keeps its meaning.
+    added = {name: added[name] for name in added if name not in own.get("properties", {})}
 
     def to_input(arguments: Mapping[str, Any]) -> JSON:
         return worker_input(worker, arguments, tuple(added))
@@ -136,7 +203,7 @@ def _worker(
     return Published(
         name=name,
         description=worker.description or f"Runs the worker {worker.id}.",
-        input_schema=schema,
+        input_schema=extended(own, added),
         output_schema=worker.output_schema,
         declaration=declaration,
         to_input=to_input,
@@ -190,6 +257,17 @@ def worker_input(worker: Worker, arguments: Mapping[str, Any], extras: tuple[str
         "params": {name: arguments[name] for name in worker.params if name in arguments},
         **{name: arguments[name] for name in extras if name in arguments},
     }
+
+
+def attached_files(files: Sequence[str]) -> tuple[tuple[Root, ...], list[str]]:
+    """Files from anywhere, for the call of one worker: their folders as read-only roots, and their paths in these."""
+    folders: dict[str, Root] = {}
+    paths = []
+    for file in files:
+        folder, name = os.path.split(os.path.abspath(file))
+        root = folders.setdefault(folder, Root(f"attached{len(folders) + 1}", os.path.realpath(folder)))
+        paths.append(f"{root.alias}/{name}")
+    return tuple(folders.values()), paths
 
 
 # ---- files and search
@@ -286,14 +364,14 @@ def _files(bench: Workbench, root: Root, client: tuple[Rule, ...]) -> list[Publi
 
 def _search(declaration: Declaration, client: tuple[Rule, ...]) -> Published:
     return Published(
-        name="te",
+        name=SEARCH,
         description=declaration.description,
         input_schema=declaration.input_schema,
         output_schema=None,
         declaration=declaration,
         to_input=dict,
         rules=client,
-        subject="te",
+        subject=SEARCH,
     )
 
 
@@ -316,9 +394,11 @@ def _approving() -> Published:
 
 
 def _following() -> list[Published]:
-    run = _object({"run_id": {"type": "string", "description": "as the call that was handed over gave it"}}, ["run_id"])
+    known = {"run_id": {"type": "string", "description": "as the call that was handed over gave it"}}
+    run, about = _object(known, ["run_id"]), "for the rest of a long result: the character that it begins with"
+    wait = _object({**known, "offset": {"type": "integer", "minimum": 0, "description": about}}, ["run_id"])
     return [
-        Published(RUN_WAIT, "Wait for a run that was handed over, and get its result.", run, None, None, dict),
+        Published(RUN_WAIT, "Wait for a run that was handed over, and get its result.", wait, None, None, dict),
         Published(RUN_CANCEL, "Stop a run and all below it.", run, None, None, dict, read_only=False, idempotent=True),
     ]
 

@@ -1,10 +1,12 @@
 """The tool envelope: a search command that models already know, answered within a budget of characters.
 
-`te grep` takes grep's and ripgrep's everyday flags and answers with a meta header (exact totals, errors), then
-one hit a line. It stands alone: it knows nothing of workers or of MCP, and imports nothing of the rest of the
-project. It is both the `te` command and the engine of the `te` tool.
+`te grep`, `te cat` and `te find` take the everyday flags of these commands and answer with a meta header (exact
+totals, errors), then lines, the best first; what does not fit is kept behind a handle. It stands alone: it knows
+nothing of workers or of MCP, and imports nothing of the rest of the project. It is both the `te` command and the
+engine of the `te` tool.
 
-Read `command.py` (what may be asked) and `grep.py` (how it is answered) first. Modules here import as little as
+Read `invocation.py` (a command from its words to its answer), `envelope.py` (what answers are like) and `grep.py` (how
+one is found) first. Modules here import as little as
 they can, since the command pays for each import at every call: no `re`, `json`, `argparse`, `dataclasses` or
 `pathlib` on the usual path.
 """

@@ -7,63 +7,78 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 from llm_do_mcp.te.command import DEFAULT_HIDDEN, DEFAULT_SECONDS, execute
 from llm_do_mcp.te.envelope import Frame, TeError, failure
-from llm_do_mcp.te.settings import HUMAN, load
-
-USAGE = """\
-te grep [flags] PATTERN [PATH...]   search the working directory, answered within a budget of characters
-  flags are grep's: -i -w -x -v -o -l -L -c -h -E -F -P -e -f -A -B -C -m --include --exclude --exclude-dir,
-  and ripgrep's: -g -t --hidden --no-ignore
-te cat [-n] FILE[:FROM-TO]...       read files: whole where they fit, else what they are like and their beginning
-te find [PATH...] [EXPRESSION]      find paths: -name -iname -path -type -size -mtime -newer -maxdepth -not -o ...
-te --handle H [--chunk N]           what was left out of an answer, piece by piece
-te --json COMMAND ...               the answer as one JSON object
-te -i COMMAND ...                   the tool's own output, untouched
-te coach report                     which ways to answer do well
-Environment: TE_AGENT_ID (whose budget holds), TE_SESSION_ID (whose handles these are), TE_RG (which ripgrep).
-"""
+from llm_do_mcp.te.invocation import RAW, forms_of
+from llm_do_mcp.te.settings import HUMAN, Settings, load
 
 
 def main() -> None:
     """Run the command in `sys.argv` and exit."""
-    arguments = sys.argv[1:]
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if stream is None:  # closed: what is opened next would take its number, and its place
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stdout is None:
+        _complain("standard output is closed")
+        sys.exit(2)
     try:
-        if arguments[:1] == ["-i"]:
-            from llm_do_mcp.te.raw import run_raw
-
-            answer, code = run_raw(arguments[1:])
-        else:
-            answer, code = _answer(arguments)
+        answer, code = _answer(sys.argv[1:])
     except KeyboardInterrupt:
         sys.exit(130)
     try:
         sys.stdout.buffer.write(answer.encode())
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader has seen enough; without this, Python complains once more at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else Python tries, and complains, once more at exit
+        if not isinstance(error, BrokenPipeError):  # that one only means that the reader has seen enough
+            _complain(f"the answer cannot be written: {error.strerror}")
+            code = 2
     sys.exit(code)
+
+
+def _complain(problem: str) -> None:
+    with suppress(OSError):
+        os.write(2, f"te: {problem}\n".encode())
 
 
 def _answer(arguments: list[str]) -> tuple[str, int]:
     if arguments in ([], ["-h"], ["--help"], ["help"]):
+        from llm_do_mcp.te.usage import USAGE
+
         return USAGE, 0 if arguments else 2
     if arguments == ["--version"]:
         import llm_do_mcp
 
         return f"te {llm_do_mcp.__version__}\n", 0
-    folder = os.getcwd()
+    forms, command = forms_of(arguments)
+    is_raw = forms == {RAW}
     person = sys.stdout.isatty()
     agent = os.environ.get("TE_AGENT_ID") or (HUMAN if person else "")
     try:
+        folder = os.getcwd()
         settings = load(folder)
+    except OSError:
+        return failure("te", TeError("path_not_found", "the working folder is gone"), Frame(16_000)), 2
     except TeError as error:
-        return failure("te", error, Frame(16_000)), 2
-    if not settings.enabled:
+        if not is_raw:
+            return failure("te", error, Frame(16_000)), 2
+        settings = Settings()  # the way out of the envelope is not barred by what is set for it
+    # Without an id of its own, a session is an agent at work in a folder.
+    session = os.environ.get("TE_SESSION_ID") or f"{agent}@{folder}"
+    if is_raw or not settings.enabled:
         from llm_do_mcp.te.raw import run_raw
 
-        return run_raw(arguments)
+        def tell(name: str, error: str) -> None:
+            if settings.telemetry:
+                from llm_do_mcp.te.telemetry import Log, command_event
+
+                mode = "error" if error else "raw"
+                event = command_event(arguments, agent=agent, session=session, command=name, mode=mode, error=error)
+                Log(settings.base, settings.telemetry).record(event)
+
+        return run_raw(command if is_raw else arguments, tell)
     answer, code = execute(
         arguments,
         roots={".": folder},
@@ -74,14 +89,13 @@ def _answer(arguments: list[str]) -> tuple[str, int]:
         cancelled=None,
         seconds=DEFAULT_SECONDS,
         settings=settings,
-        # Without an id of its own, a session is an agent at work in a folder.
-        session=os.environ.get("TE_SESSION_ID") or f"{agent}@{folder}",
+        session=session,
         agent=agent,
     )
     if agent == HUMAN and '"error":"internal"' in answer[:200]:
         from llm_do_mcp.te.raw import run_raw
 
-        print("te: internal error; this is the tool's own output", file=sys.stderr, flush=True)
+        _complain("internal error; this is the tool's own output")
         return run_raw(arguments)
     return answer, code
 

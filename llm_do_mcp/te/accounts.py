@@ -16,30 +16,37 @@ from llm_do_mcp.te.spool import Spool
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 _BINARY = b": binary file matches (found "
-_STOPPED = b": WARNING: stopped searching binary file after match (found "
 _LONGEST_NOTE = 160
 _LONGEST_HEADING = 4500
-"""Bytes between the end of a body and the NUL behind the next path: a path, and an empty line or a note before it."""
+"""Bytes between the end of a body, or of a note behind it, and the NUL behind the next path: that path, at most 4096,
+an empty line, and the end of the note."""
 _READ = 1 << 16
 
 
 class Accounts:
-    """The files of one search that may be seen, in the order in which they came.
+    """The files of one search, in the order in which they came. Those that do not count in the end have no matches.
 
     Args:
-        seen: Whether a path that ripgrep printed may be seen. Others are left out of every number.
+        seen: Tells which of the paths that ripgrep printed may be seen; asked once, at the end. The others are then
+            left out of every number.
         counted: What is a match among the lines, for output in which not every line is one (context, `-o`).
     """
 
-    def __init__(self, seen: Callable[[bytes], bool], counted: re.Pattern[bytes] | None = None) -> None:
+    def __init__(
+        self, seen: Callable[[Sequence[bytes]], Sequence[bool]], counted: re.Pattern[bytes] | None = None
+    ) -> None:
         self.paths: list[bytes] = []
         self.counts = array("Q")
         """Matches by file."""
         self.binary = 0
         """Files that match and are binary; none of their lines is counted or shown."""
+        self._binary: set[int] = set()
+        """Those of them of which lines had been printed already, and"""
+        self._noted: list[bytes] = []
+        """the paths of the others."""
         self._seen = seen
         self._counted = counted
         self._spool = Spool()
@@ -48,20 +55,28 @@ class Accounts:
         self._tail = b""
         self._base = 0  # the offset in the output of the tail's first byte
         self._in_body = False
-        self._current = -1  # the index of the file whose body this is; -1 where it may not be seen
 
     @property
     def total(self) -> int:
         return sum(self.counts)
+
+    @property
+    def files(self) -> int:
+        """How many files have matches."""
+        return len(self.counts) - self.counts.count(0)
+
+    @property
+    def complete(self) -> int:
+        """How many files have been read to their end, among them some that may not count in the end."""
+        return len(self.paths) - self._in_body
 
     def close(self) -> None:
         self._spool.close()
 
     def add(self, path: bytes, count: int) -> None:
         """A file without lines: of the lists (`-l`) and counts (`-c`)."""
-        if self._seen(path):
-            self.paths.append(path)
-            self.counts.append(count)
+        self.paths.append(path)
+        self.counts.append(count)
 
     def feed(self, piece: bytes) -> None:
         """The next piece of ripgrep's output."""
@@ -79,11 +94,11 @@ class Accounts:
             if end < 0:
                 # What follows the last line may be the start of a note or of a heading: it is kept whole.
                 last = max(data.rfind(b"\n", at, max(len(data) - _LONGEST_HEADING, at)), at)
-                self._count(data, at, last)
+                self.counts[-1] += self._count(data, at, last)
                 at = last
                 break
-            self._count(data, at, end + 1)
-            self._end(data[max(at, end - _LONGEST_NOTE - self._path_length()) : end + 1], self._base + end + 1)
+            self.counts[-1] += self._count(data, at, end + 1)
+            self._end(data[max(at, end - _LONGEST_NOTE - len(self.paths[-1])) : end + 1], self._base + end + 1)
             at = end + 2
         self._tail = data[at:]
         self._base += at
@@ -91,11 +106,11 @@ class Accounts:
     def finish(self) -> None:
         """The output is complete."""
         if self._in_body:
-            self._count(self._tail, 0, len(self._tail))
+            self.counts[-1] += self._count(self._tail, 0, len(self._tail))
             self._end(self._tail, self._base + len(self._tail))
         else:
-            self.binary += self._tail.count(_BINARY)
-        self._drop_empty()
+            self._behind_notes(self._tail)
+        self._leave_out()
 
     @property
     def spool(self) -> Spool:
@@ -133,6 +148,10 @@ class Accounts:
         """The line that starts there in the spool."""
         return self._spool.read(place, _READ).partition(b"\n")[0]
 
+    def printed(self, index: int) -> int:
+        """Bytes that were printed for a file."""
+        return self._ends[index] - self._starts[index]
+
     def is_kept(self, index: int) -> bool:
         """Whether all that was printed for a file is in the spool."""
         return self._ends[index] <= self._spool.size
@@ -149,57 +168,44 @@ class Accounts:
         index = bisect_right(self._starts, place) - 1
         return index if index >= 0 and place < self._ends[index] else -1
 
-    def _path_length(self) -> int:
-        return len(self.paths[self._current]) if self._current >= 0 else 0
-
     def _begin(self, heading: bytes, start: int) -> None:
-        if _BINARY in heading or _STOPPED in heading:  # notes on binary files come without a heading of their own
-            note, _, path = heading.rpartition(b"\n\n")
-            if _STOPPED in note and self._current >= 0:
-                self._mark_binary()
-            self.binary += note.count(_BINARY)
-            heading = path
         self._in_body = True
-        self._current = -1
-        if self._seen(heading):
-            self._current = len(self.paths)
-            self.paths.append(heading)
-            self.counts.append(0)
-            self._starts.append(start)
-            self._ends.append(start)
+        self.paths.append(self._behind_notes(heading))
+        self.counts.append(0)
+        self._starts.append(start)
+        self._ends.append(start)
 
-    def _count(self, data: bytes, start: int, end: int) -> None:
-        if self._current < 0:
-            return
+    def _behind_notes(self, text: bytes) -> bytes:
+        """What follows the notes on binary files, which come without a heading of their own; the notes are taken in."""
+        at = 0
+        while (found := text.find(_BINARY, at)) >= 0:
+            self._noted.append(text[at:found].lstrip(b"\n"))
+            end = text.find(b")\n", found)
+            at = end + 2 if end >= 0 else len(text)  # ripgrep was stopped in the middle of it
+        return text[at:].removeprefix(b"\n") if at else text
+
+    def _count(self, data: bytes, start: int, end: int) -> int:
+        """The matches in a part of a body."""
         if self._counted is None:
-            self.counts[self._current] += data.count(b"\n", start, end)
-        else:
-            self.counts[self._current] += len(self._counted.findall(data[start:end]))
+            return data.count(b"\n", start, end)
+        return len(self._counted.findall(data[start:end]))
 
     def _end(self, last: bytes, end: int) -> None:
         """The body ends at `end`; `last` holds its last bytes: a note there says that the file is binary."""
         self._in_body = False
-        if self._current < 0:
-            return
-        self._ends[self._current] = end
-        note = b"\n" + self.paths[self._current]  # starts with a path where all else starts with a number
-        if note + _STOPPED in last or note + _BINARY in last:
-            self._mark_binary()
+        self._ends[-1] = end
+        note = b"\n" + self.paths[-1]  # starts with a path where all else starts with a number
+        if note in last and note + _BINARY in last:
+            self._binary.add(len(self.paths) - 1)
 
-    def _mark_binary(self) -> None:
-        self.binary += 1
-        self.counts[self._current] = 0
-        self._ends[self._current] = self._starts[self._current]
-
-    def _drop_empty(self) -> None:
-        """A file in which nothing counts (it is binary, or all its matches are empty) is no file with matches."""
-        if self.counts and not min(self.counts):
-            kept = [index for index, count in enumerate(self.counts) if count]
-            self.paths = [self.paths[index] for index in kept]
-            self.counts = array("Q", [self.counts[index] for index in kept])
+    def _leave_out(self) -> None:
+        """What may not be seen, and what is binary, is no file with matches: nothing of it is counted or shown."""
+        seen = self._seen(self.paths)
+        self.binary = sum(seen[index] for index in self._binary) + sum(self._seen(self._noted))
+        for index in self._binary.union(index for index, is_seen in enumerate(seen) if not is_seen):
+            self.counts[index] = 0
             if self._starts:
-                self._starts = array("Q", [self._starts[index] for index in kept])
-                self._ends = array("Q", [self._ends[index] for index in kept])
+                self._ends[index] = self._starts[index]
 
 
 def _end_of_body(data: bytes, start: int) -> int:
@@ -207,6 +213,6 @@ def _end_of_body(data: bytes, start: int) -> int:
     nul = data.find(b"\0", start)
     before = nul if nul >= 0 else len(data)
     near = before - _LONGEST_HEADING
-    if near <= start or data.find(_BINARY, start, before) >= 0:  # notes of other files may lie between
+    if near <= start or data.find(_BINARY, near, before) >= 0:  # notes of other files may lie between
         return data.find(b"\n\n", start)
     return data.find(b"\n\n", near)

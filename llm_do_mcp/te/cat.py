@@ -272,7 +272,12 @@ class _Shown:
                 f"# TE: {self.name} is binary ({self.binary_format}, {self.size:,} bytes), and not shown", 1, index
             )
             return
-        file = self._opened()
+        try:
+            file = self._opened()
+        except OSError:
+            self.ended, self.total = True, self._next - self.first
+            yield Line(f"# TE: {self.name} is not there any more")
+            return
         try:
             file.before = self._before
             for part in file.parts(self._next, width, self._part):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from llm_do_mcp.te.envelope import Line, Section, TeError, compose
 from llm_do_mcp.te.strategies import scores
 from llm_do_mcp.te.telemetry import SCORES, Log
+from llm_do_mcp.te.text import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from llm_do_mcp.te.envelope import Frame
 
 _BAR = 20
+_FEWEST = 5
+"""Scores from which on a mean and its interval are told."""
 _NORMAL_95 = 1.96
 
 
@@ -40,11 +43,12 @@ def _lines(found: dict[tuple[str, str], list[int]]) -> Iterator[str]:
         return
     scale = f"from {min(SCORES.values())} to +{max(SCORES.values())}"
     yield f"{'command':8} {'strategy':14} {'scored':>6} {'wins':>5} {'mean':>6}  {'95 %':14} {scale}"
-    for (command, strategy), values in sorted(found.items(), key=lambda item: (item[0][0], -mean(item[1]))):
+    for names, values in sorted(found.items(), key=lambda item: (item[0][0], -mean(item[1]))):
+        command, strategy = (one_line(name, 14) for name in names)
         low, high = interval(values)
         wins = sum(value > 0 for value in values)
-        told = f"{mean(values):+6.2f}  {low:+5.2f} to {high:+5.2f}" if len(values) > 1 else f"{'too few':>23}"
-        drawn = bar(mean(values)) if values else ""
+        told = f"{mean(values):+6.2f}  {low:+5.2f} to {high:+5.2f}" if len(values) >= _FEWEST else f"{'too few':>23}"
+        drawn = bar(mean(values)) if len(values) >= _FEWEST else ""
         yield f"{command:8} {strategy:14} {len(values):6} {wins:5} {told:23} {drawn}".rstrip()
 
 
@@ -54,10 +58,13 @@ def mean(values: Sequence[int]) -> float:
 
 
 def interval(values: Sequence[int]) -> tuple[float, float]:
-    """The mean's 95 % confidence interval, by the normal approximation; the whole scale for fewer than two values."""
+    """The mean's 95 % confidence interval, by the normal approximation.
+
+    Two values at each end of the scale are added first, as Agresti and Coull do it for shares: without them, a few
+    equal values would leave no doubt at all.
+    """
     least, most = min(SCORES.values()), max(SCORES.values())
-    if len(values) < 2:
-        return float(least), float(most)
+    values = [*values, least, least, most, most]
     middle = mean(values)
     spread = sum((value - middle) ** 2 for value in values) / (len(values) - 1)
     margin = _NORMAL_95 * (spread / len(values)) ** 0.5

@@ -49,7 +49,7 @@ def run(
         confine: Nothing outside the roots is shown, even while folders are swapped for links. By Landlock where
             the kernel has it; else each line is compared with the file as our own handles reach it, links are not
             followed, text must be UTF-8, and only a total can be off while somebody is swapping folders.
-        cancelled: Asked some 20 times a second, from this thread; once true, the search is killed at once and
+        cancelled: Asked some 20 times a second, from whatever thread; once true, the search is killed at once and
             the answer is the error `cancelled`.
         seconds: After this time the search is killed, and the answer (error `timeout`) has what was found.
         settings: What was set; they can make budget and time smaller.

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from heapq import nsmallest
 
-from llm_do_mcp.te.languages import language_of
+from llm_do_mcp.te.languages import LANGUAGES, language_of
 from llm_do_mcp.te.symbol import CLOSED, FORM, NO_DEFINITION_AFTER, NO_DEFINITION_BEFORE, WEAK, Symbol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from llm_do_mcp.te.accounts import Accounts
     from llm_do_mcp.te.languages import Language
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 MOST = 400
 """Definitions that are told apart from uses; there are more only of names that say little."""
+_MANY = 1_000
+"""Hits of a file that is not looked at before it is known how large the result is."""
 _CANDIDATES = 5_000
 _ENOUGH = 200
 _LONGEST_INDENT = 4
@@ -52,70 +54,82 @@ class Definition:
         return self.strength == WEAK, self.aside, -self.strength, self._place
 
 
-def find(
-    symbol: Symbol,
-    accounts: Accounts,
-    ripgrep: Ripgrep,
-    kind: Callable[[int], int],
-    *,
-    numbers: int,
-) -> list[Definition]:
-    """The lines that define the symbol; where none defines it exactly, those that define a longer name.
+class Finder:
+    """Finds the lines that define the symbol; where none defines it exactly, those that define a longer name.
 
     Args:
         symbol: What was asked for.
         accounts: What was found.
         ripgrep: To read a large result with.
-        kind: Of which kind of aside a file is; -1 for none.
+        kinds: Of which kind of aside each file is; -1 for none.
         numbers: How many numbers stand before each line's text: its own, and its offset where lines are verified.
     """
-    found = _Found(symbol, accounts, kind, numbers)
-    if accounts.spool.in_memory:
-        files = range(len(accounts.paths))
-        found.judge(_in_memory(symbol, accounts, [file for file in files if kind(file) < 0]))
-        if all(definition.strength < FORM for definition in found.exact):  # else nothing that lies aside comes first
-            found.judge(_in_memory(symbol, accounts, [file for file in files if kind(file) >= 0]))
-    else:
-        found.judge(_on_disk(symbol, accounts, ripgrep))
-    return found.leading()
 
-
-class _Found:
-    """What has been found to define: the very name, and longer ones."""
-
-    def __init__(self, symbol: Symbol, accounts: Accounts, kind: Callable[[int], int], numbers: int) -> None:
-        self.exact: list[Definition] = []
-        self.longer: list[Definition] = []
+    def __init__(
+        self, symbol: Symbol, accounts: Accounts, ripgrep: Ripgrep, kinds: Sequence[int], *, numbers: int
+    ) -> None:
         self._symbol = symbol
-        self._paths = accounts.paths
-        self._kind = kind
+        self._accounts = accounts
+        self._ripgrep = ripgrep
+        self._kinds = kinds
         self._numbers = numbers
+        self._looked_at = 0
+        self._large: list[int] = []
+        """Files that are looked at in the end, when it is known whether this is a small result."""
+        self._exact: list[Definition] = []
+        self._longer: list[Definition] = []
 
-    def judge(self, lines: Iterable[tuple[int, int, bytes]]) -> None:
+    def advance(self) -> None:
+        """Look at the files that have been read to their end since, other than those that lie aside."""
+        accounts, kinds = self._accounts, self._kinds
+        if accounts.spool.in_memory:
+            small: list[int] = []
+            for file in range(self._looked_at, accounts.complete):
+                if kinds[file] < 0:
+                    (small if accounts.counts[file] < _MANY else self._large).append(file)
+            self._looked_at = accounts.complete
+            self._judge(_in_memory(self._symbol, accounts, small))
+
+    def leading(self) -> list[Definition]:
+        """Those that come before all use: weaker ones, and those in files aside, only where there is nothing better."""
+        accounts, kinds = self._accounts, self._kinds
+        # Of what was looked at early, files may have been left out since.
+        self._exact, self._longer = (
+            [definition for definition in found if accounts.spool.in_memory and accounts.counts[definition.file]]
+            for found in (self._exact, self._longer)
+        )
+        if accounts.spool.in_memory:
+            self._judge(_in_memory(self._symbol, accounts, self._large))
+            if all(definition.strength < FORM for definition in self._exact):
+                # Only now may something that lies aside come first.
+                aside = [file for file, count in enumerate(accounts.counts) if count and kinds[file] >= 0]
+                self._judge(_in_memory(self._symbol, accounts, aside))
+        else:
+            self._judge(_on_disk(self._symbol, accounts, self._ripgrep))
+        _demote_declarations(self._exact)
+        most = MOST if self._exact else _LONGER
+        best = nsmallest(most, self._exact or self._longer, key=lambda definition: definition.rank)
+        return [
+            definition
+            for definition in best
+            if definition.rank[:2] == best[0].rank[:2] or definition.strength > best[0].strength
+        ]
+
+    def _judge(self, lines: Iterable[tuple[int, int, bytes]]) -> None:
         """Keep those that define of these lines: each with its file, and where in the spool it starts."""
+        paths = self._accounts.paths
         of_file, language = -1, language_of(b"")
         for file, place, line in lines:
             number, text = _number_and_text(line, self._numbers)
             if not number.isdigit():
                 continue  # a line around a hit
             if file != of_file:
-                of_file, language = file, language_of(self._paths[file])
+                of_file, language = file, language_of(paths[file])
             strength, is_exact = self._symbol.found(text, language)
             if strength:
-                kept = self.exact if is_exact else self.longer
-                aside, path = self._kind(file), self._paths[file]
+                kept = self._exact if is_exact else self._longer
+                aside, path = self._kinds[file], paths[file]
                 kept.append(Definition(file, place, strength, aside=aside, text=text, path=path, number=int(number)))
-
-    def leading(self) -> list[Definition]:
-        """Those that come before all use: weaker ones, and those in files aside, only where there is nothing better."""
-        _demote_declarations(self.exact)
-        most = MOST if self.exact else _LONGER
-        best = nsmallest(most, self.exact or self.longer, key=lambda definition: definition.rank)
-        return [
-            definition
-            for definition in best
-            if definition.rank[:2] == best[0].rank[:2] or definition.strength > best[0].strength
-        ]
 
 
 def _demote_declarations(found: Sequence[Definition]) -> None:
@@ -144,7 +158,7 @@ def _in_memory(symbol: Symbol, accounts: Accounts, files: Iterable[int]) -> Iter
                 begin = where.rfind(b"\n", 0, at) + 1
                 end = where.find(b"\n", at)
                 end = end if end >= 0 else len(where)
-                yield file, start + begin, body[begin:end]
+                yield file, start + begin, body[begin:end]  # and with it whatever stands on the line
             at = where.find(symbol.name, end)
 
 
@@ -182,12 +196,13 @@ def _patterns(name: str, languages: Iterable[Language]) -> list[str]:
     """
     name = name.replace("$", "\\$")
     words = {word for language in languages for word in language.keywords | language.binders}
+    caseless = "(?i)" if any(language is LANGUAGES["sql"] for language in languages) else ""
     forms = {form for language in languages for form in language.forms}
     keywords = "|".join(sorted(word.decode().replace("*", "\\*") for word in words))
     found = []
     if words:
-        before = rf"\s*(?:\S+\s+){{0,6}}(?:(?i:{keywords})|func \([^)]*\))\s+(?:<\S+>\s+)?[\"`*&\w.:<>,?]*"
-        found.append(f"{_START}{before}{name}")
+        # Whatever stands before the keyword: so ripgrep looks for the keywords, which are rarer than the name.
+        found.append(rf"(?:{caseless}{keywords}|func \([^)]*\))\s+(?:<\S+>\s+)?[\"`*&\w.:<>,?]*{name}")
     for form, pattern in _FORMS.items():
         if not forms.isdisjoint(form.split()):
             found.append(_START + pattern.replace("NAME", name))

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 VERSION = 1
 BREADCRUMB_ROOM = 120
 """Characters kept free for each breadcrumb while lines are taken: enough for its numbers and a few folders."""
+LEAST_BREADCRUMB = 50
+"""Characters that each breadcrumb keeps where lines that are cut have one of their own."""
 OVERVIEW_SHARE = 3
 """The part of the room (a third) that an overview may have."""
 
@@ -47,14 +49,22 @@ class TeError(Exception):
 
 
 class Line:
-    """One line of an answer: its text, how many of the total it shows, and the file (an index) it belongs to."""
+    """One line of an answer.
 
-    __slots__ = ("file", "shows", "text")
+    Args:
+        text: As it is shown.
+        shows: How many of the total it shows.
+        file: The file (an index) it belongs to.
+        is_cut: Whether it is only a part of the line that was found.
+    """
 
-    def __init__(self, text: str, shows: int = 0, file: int = -1) -> None:
+    __slots__ = ("file", "is_cut", "shows", "text")
+
+    def __init__(self, text: str, shows: int = 0, file: int = -1, *, is_cut: bool = False) -> None:
         self.text = text
         self.shows = shows
         self.file = file
+        self.is_cut = is_cut
 
 
 def header(command: str, fields: Fields) -> str:
@@ -71,9 +81,6 @@ def _meta(command: str, fields: Fields) -> str:
 
 class Envelope:
     """How an answer is written: the header between its markers, notes, lines."""
-
-    size_factor = 1
-    """The characters at most that a byte of a line takes."""
 
     def size(self, line: str) -> int:
         """Characters that a line takes."""
@@ -102,8 +109,6 @@ class Bare(Envelope):
 class Json(Envelope):
     """One JSON object: `meta`, `notes` where there are any, and `lines`, breadcrumbs among them."""
 
-    size_factor = 4  # an empty line is one byte, and `"",` with its line end in the list
-
     def size(self, line: str) -> int:
         return len(quoted(line)) + 2
 
@@ -119,6 +124,11 @@ class Json(Envelope):
 
 
 _COMMA = ",\n"
+
+
+def text_in_json(text: str) -> int:
+    """Characters that a shown text takes as `lines`, where each of its line ends becomes four."""
+    return len(text) + 2 + 3 * text.count("\n") + sum(map(text.count, ('"', "\\", "\t")))
 
 
 def _ended(line: str) -> str:
@@ -153,7 +163,7 @@ class Frame:
             "" where they could not be kept. None: nothing is kept.
     """
 
-    __slots__ = ("budget", "form", "keep", "style", "truncated")
+    __slots__ = ("budget", "form", "keep", "not_kept", "style", "truncated")
 
     def __init__(
         self,
@@ -168,6 +178,8 @@ class Frame:
         self.keep = keep
         self.truncated = False
         """Whether something was left out of the answer."""
+        self.not_kept = ""
+        """Why what was left out could not be kept."""
 
 
 def failure(command: str, error: TeError, frame: Frame) -> str:
@@ -278,8 +290,13 @@ def compose(
     for section in sections:
         section.settle(form, style)
     if _fits(sections, budget) and all(section.is_whole() for section in sections):
-        answer = form.answer(command, fields(False), notes, _texts(sections))
+        if cut := _cut(sections):
+            told = {**fields(False), "truncated": True, "cut_lines": cut}
+            answer = form.answer(command, told, notes, [*_texts(sections), cut_lines(cut)])
+        else:
+            answer = form.answer(command, fields(False), notes, _texts(sections))
         if len(answer) <= budget:
+            frame.truncated = cut > 0
             return answer
     frame.truncated = True
     for section in sections:
@@ -287,7 +304,9 @@ def compose(
 
     def opening(handle: str) -> Fields:
         told = {name: value for name, value in fields(True).items() if style.hot_zone or name != "hot_zone"}
-        return {**told, "truncated": True, **({"handle": handle} if handle else {})}
+        kept = {"handle": handle} if handle else {"not_kept": frame.not_kept} if frame.not_kept else {}
+        cut = _cut(sections)
+        return {**told, "truncated": True, **kept, **({"cut_lines": cut} if cut else {})}
 
     room = budget - len(form.answer(command, opening(_A_HANDLE if frame.keep else ""), notes, []))
     lines = [] if overview is None else [f"# TE: {line}" for line in overview(room // OVERVIEW_SHARE)]
@@ -296,12 +315,18 @@ def compose(
     handle = frame.keep(sections) if frame.keep and not all(ended) else ""
     begun = opening(handle)  # keeping lines has read them
     left = budget - len(form.answer(command, begun, notes, lines)) - sum(section.size for section in sections)
+    of_cut = cut_lines(cut) if (cut := _cut(sections)) else ""
+    if of_cut and form.size(of_cut) + LEAST_BREADCRUMB * ended.count(False) <= left:
+        left -= form.size(of_cut)
+    else:
+        of_cut = ""  # the header tells how many all the same
     for number, section in enumerate(sections):
         lines += [line.text for line in section.taken]
         crumb = "" if ended[number] else section.crumb(left // ended[number:].count(False))
         if crumb:
             lines.append(crumb)
             left -= form.size(crumb)
+    lines += [of_cut] if of_cut else []
     answer = form.answer(command, begun, notes, lines)
     while len(answer) > budget and lines:
         lines.pop()
@@ -328,6 +353,16 @@ def _share_out(sections: Sequence[Section], room: int, crumb_room: int) -> None:
         section.fill(int(room * section.share))
     for section in sorted(sections, key=lambda section: section.share > 0):
         section.fill(section.size + room - sum(other.size for other in sections))
+
+
+def cut_lines(number: int) -> str:
+    """The breadcrumb of lines that are shown in part."""
+    return f"# TE: {number} long line{'s' if number > 1 else ''} cut: te cat -n FILE:LINE shows one whole"
+
+
+def _cut(sections: Iterable[Section]) -> int:
+    """How many of the lines taken are shown in part."""
+    return sum(line.is_cut for section in sections for line in section.taken)
 
 
 def _texts(sections: Iterable[Section]) -> list[str]:

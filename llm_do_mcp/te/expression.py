@@ -6,6 +6,7 @@ is written, only what it is asked for is found.
 
 from __future__ import annotations
 
+import stat
 import time
 
 from llm_do_mcp.te.envelope import TeError
@@ -32,13 +33,15 @@ _REFUSED = {
     **dict.fromkeys(("-print0", "-printf", "-ls"), "it answers with paths, one a line"),
 }
 _UNITS = {"c": 1, "w": 2, "b": 512, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_OTHERS = {"p": stat.S_ISFIFO, "s": stat.S_ISSOCK, "b": stat.S_ISBLK, "c": stat.S_ISCHR}
+"""What is neither a file nor a folder nor a link."""
 _DAY, _MINUTE = 86_400, 60
 _NAMES = ("-name", "-iname")
 _PATHS = ("-path", "-ipath", "-wholename", "-iwholename")
 _WITH_VALUE = (*_NAMES, *_PATHS, "-type", "-size", "-mtime", "-mmin", "-newer", "-maxdepth", "-mindepth")
 _ALONE = ("-empty", "-print", "-prune", "-true", "-false")
 _JOINING = frozenset(("(", ")", "!", "-not", "-a", "-and", "-o", "-or"))
-_KNOWN = (*_WITH_VALUE, "-not", "-o", "-empty", "-prune", "-print", "--hidden", "--no-ignore")
+KNOWN = (*_WITH_VALUE, "-not", "-o", "-empty", "-prune", "-print", "--hidden", "--no-ignore")
 
 
 class Expression:
@@ -53,6 +56,8 @@ class Expression:
         if len(arguments) > MAX_WORDS or max(map(len, arguments), default=0) > MAX_WORD_CHARACTERS:
             raise TeError("too_long", f"te find takes {MAX_WORDS} words of {MAX_WORD_CHARACTERS:,} characters at most")
         self.hidden = self.no_ignore = False
+        self.follows = False
+        """Whether a link is followed that is named as a path."""
         self.deepest: int | None = None
         self.shallowest = 0
         self.wanted: list[str] = []
@@ -85,8 +90,10 @@ class Expression:
             self.hidden = True
         elif word in ("--no-ignore", "-no-ignore"):
             self.no_ignore = True
+        elif word in ("-P", "-H"):
+            self.follows = word == "-H"
         else:
-            return word in ("-P", "-H")
+            return False
         return True
 
     def _paths(self) -> list[str]:
@@ -153,7 +160,7 @@ class Expression:
         if word in ("-a", "-and", "-o", "-or", ")"):
             raise TeError("usage", f"te find needs a test before {word}")
         if word not in _WITH_VALUE and word not in _ALONE:
-            known = " ".join(_KNOWN)
+            known = " ".join(KNOWN)
             raise TeError("unsupported_option", f"te find does not take {one_line(word, 40)}; it takes {known}")
         if word == "-print":
             self._prints = True
@@ -230,9 +237,17 @@ def _is_empty(entry: Entry) -> bool:
 
 def _by_type(value: str) -> Test:
     kinds = frozenset(value.split(","))
-    if not kinds <= {"f", "d", "l"}:
-        raise TeError("usage", f"-type takes f, d or l, or several with commas, not {one_line(value, 40)}")
-    return lambda entry: entry.kind in kinds
+    if not kinds <= {"f", "d", "l", *_OTHERS}:
+        raise TeError("usage", f"-type takes f, d, l, p, s, b or c, or several with commas, not {one_line(value, 40)}")
+    others = [_OTHERS[kind] for kind in kinds if kind in _OTHERS]
+
+    def test(entry: Entry) -> bool:
+        if entry.kind != "o" or not others:
+            return entry.kind in kinds
+        mode = entry.stat().st_mode
+        return any(is_kind(mode) for is_kind in others)
+
+    return test
 
 
 def _by_size(value: str) -> Test:

@@ -85,8 +85,11 @@ class Find:
         started = 0
         try:
             for path in self.expression.paths:
-                places, missing = self.workspace.resolve_all([path])
-                errors.extend(missing)
+                try:
+                    places = self.workspace.resolve(path, itself=not (self.expression.follows or path.endswith("/")))
+                except TeError as error:
+                    errors.append(error)
+                    continue
                 started += len(places)
                 self.expression.start(path, places[0].relative if places else "")
                 virtual = not self.workspace.plain and not real_path(path).strip("./")
@@ -105,12 +108,11 @@ class Find:
 
     def _walk_one(self, place: Place, path: str, depth: int) -> None:
         name = place.root.alias if depth else os.path.basename(path.rstrip("/")) or "."
-        kind = "d" if place.size is None else "f"
-        start = Entry(place.root, None, place.relative, name, kind, depth)
-        if kind == "f" and not place.root.shows(place.relative):
+        start = Entry(place.root, None, place.relative, name, place.kind, depth)
+        if place.kind != "d" and not place.root.shows(place.relative):
             return
         self._take(start)
-        if kind == "d" and start.enter:
+        if place.kind == "d" and start.enter:
             for entry in self.walk.below(place, depth, self.expression.deepest):
                 self._take(entry)
 

@@ -5,7 +5,8 @@ keep its memory flat, and only the files that met the cap are counted once more.
 that grep would print (with `-o` the occurrences, with `-l` and `-L` the files, with `-c` the sum of the counts).
 
 Files that are hidden or ignored (`.gitignore`) are searched only on demand (`--hidden`, `--no-ignore`), as with
-ripgrep; binary files are counted, not printed.
+ripgrep. Binary files are searched as grep does it, counted, and not printed; where that takes too long, since one of
+them is larger than can be read, the search begins again without those that were not named.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ import os
 
 from llm_do_mcp.te.accounts import Accounts
 from llm_do_mcp.te.envelope import TeError, compose
+from llm_do_mcp.te.handles import usual_folder
 from llm_do_mcp.te.hits import Hits
 from llm_do_mcp.te.options import MAX_PATTERN_CHARACTERS, Query, parse
 from llm_do_mcp.te.patience import Interrupted, Patience
 from llm_do_mcp.te.pattern import NOTHING, invalid, translate
 from llm_do_mcp.te.ripgrep import Ripgrep, Search
 from llm_do_mcp.te.roots import Place, Root, Workspace, escaped_glob
+from llm_do_mcp.te.settings import KEPT
 from llm_do_mcp.te.text import one_line, passable, shown_text
 from llm_do_mcp.te.writing import COLUMNS
 
@@ -36,7 +39,11 @@ LARGEST_FILE = 16 << 30
 """Bytes of a file that is searched when it is named."""
 WITHOUT_LONG_LINES = "64M"
 """Files above this are skipped in a second attempt, where a line did not fit into ripgrep's memory."""
+WITH_BINARY_SHARE = 1 / 6
+"""The part of the time, after which a search of folders begins again without binary files."""
 _RECOUNTED_AT_ONCE = 200
+_SHORTEST = 3
+"""Bytes of the shortest line that ripgrep prints: a digit, a colon and its end."""
 
 
 class Grep:
@@ -55,8 +62,11 @@ class Grep:
         self.verify = workspace.guarded and not confined
         self.notes: list[str] = []
         self.fields: dict[str, int | str] = {}
+        self.capped: list[int] = []
+        """The files that met the cap of the first pass."""
+        self.selects = False
+        """Whether a line was selected, where files are listed or counted: with `-L` in a file that is not."""
         self.places = self._places()
-        self.accounts = self._new_accounts()
         roots = list(dict.fromkeys(place.root for place in self.places))
         self.ripgrep = Ripgrep(
             patience,
@@ -64,6 +74,8 @@ class Grep:
             folders=[root.handle for root in roots if root.handle is not None],
             confined=confined,
         )
+        _check(self.query.patterns or [])
+        self._begin()
         if self.ripgrep.missing:
             self.notes.insert(0, f"searched by the slower built-in search: {self.ripgrep.missing}")
 
@@ -76,13 +88,13 @@ class Grep:
         try:
             if self._can_match():
                 self._search()
-            hits = self._hits()
-            sections = hits.sections(frame.budget)
-            answer = compose("grep", lambda cut: self._told(hits, cut=cut), self.notes, sections, frame)
-            told = self._told(hits, cut=False)
+            sections = self.hits.sections(frame.budget)
+            answer = compose("grep", lambda cut: self._told(cut=cut), self.notes, sections, frame)
+            told = self._told(cut=False)
         finally:
             self.accounts.close()
-        return answer, 2 if "error" in told else int(not (told["matches"] or self.accounts.binary))
+        found = self.selects if self.query.output == "without" else told["matches"] or self.accounts.binary
+        return answer, 2 if "error" in told else int(not found)
 
     @property
     def input_size(self) -> int:
@@ -93,7 +105,7 @@ class Grep:
         """What `recalled` needs: the counts that were corrected, how paths start, and all that was printed."""
         if self.query.output != "lines":
             return None
-        corrected = {index: count for index, count in enumerate(self.accounts.counts) if count >= PER_FILE}
+        corrected = {index: self.accounts.counts[index] for index in self.capped}
         return (corrected, self.workspace.mounts()), self.accounts.spool.pieces()
 
     def recalled(
@@ -109,12 +121,11 @@ class Grep:
             self.accounts.finish()
             for index, count in corrected.items():
                 self.accounts.counts[index] = count
-            hits = self._hits()
-            for number, section in enumerate(hits.sections(budget)):
+            for number, section in enumerate(self.hits.sections(budget)):
                 yield number, section.rest()
             for index, count in enumerate(self.accounts.counts):
-                if count > PER_FILE or not self.accounts.is_kept(index):
-                    yield -1, hits.written(index, self._beyond(index, here))
+                if count and (index in corrected or not self.accounts.is_kept(index)):
+                    yield -1, self.hits.written(index, self._beyond(index, here))
         finally:
             self.accounts.close()
 
@@ -132,23 +143,37 @@ class Grep:
                 if number and int(number) > last:
                     yield line
 
-    def _hits(self) -> Hits:
+    def _begin(self) -> None:
+        """Nothing has been found yet."""
         patterns = [] if self.query.pattern_files else self.query.patterns or []
-        return Hits(self.query, patterns, self.accounts, self.workspace, self.ripgrep, verify=self.verify)
+        self.accounts = Accounts(self._seen, self._counted())
+        self.hits = Hits(self.query, patterns, self.accounts, self.workspace, self.ripgrep, verify=self.verify)
 
-    def _told(self, hits: Hits, *, cut: bool) -> dict[str, int | str]:
+    def _seen(self, paths: Sequence[bytes]) -> Sequence[bool]:
+        """Which of the files that ripgrep found count: those that may be seen, and are chosen."""
+        query, workspace = self.query, self.workspace
+        seen = workspace.seen(paths)
+        if query.follow:
+            seen = [is_seen and workspace.contains(path) for is_seen, path in zip(seen, paths, strict=True)]
+        if query.selection is not None and query.selection.is_beyond_globs:
+            admits = query.selection.admits
+            named = {os.fsencode(place.argument) for place in self.places if place.size is not None}
+            seen = [
+                is_seen and (path in named or admits(os.fsdecode(path[path.rfind(b"/") + 1 :])))
+                for is_seen, path in zip(seen, paths, strict=True)
+            ]
+        return seen
+
+    def _told(self, *, cut: bool) -> dict[str, int | str]:
         """The header's fields."""
-        accounts = self.accounts
-        fields: dict[str, int | str] = {"matches": accounts.total - hits.changed, "files": len(accounts.paths)}
+        accounts, hits = self.accounts, self.hits
+        fields: dict[str, int | str] = {"matches": accounts.total - hits.changed, "files": accounts.files}
         if cut and accounts.total:
             fields["hot_zone"] = hits.hot_zone()
         for name, number in (("binary", accounts.binary), ("changed", hits.changed)):
             if number:
                 fields[name] = number
         return {**fields, **self.fields}
-
-    def _new_accounts(self) -> Accounts:
-        return Accounts(self.workspace.is_seen, self._counted())
 
     def _can_match(self) -> bool:
         return self.query.max_count != 0 and not (self.query.only_matching and self.query.invert)
@@ -160,11 +185,16 @@ class Grep:
             return [place for place in self.workspace.resolve(".") if not self.workspace.excluded(place.root, globs)]
         places: list[Place] = []
         errors: list[TeError] = []
+        selection = self.query.selection
         for path in self.query.paths:
             try:
-                places.extend(self.workspace.resolve(path))
+                found = self.workspace.resolve(path)
             except TeError as error:
                 errors.append(error)
+                continue
+            places += [
+                place for place in found if selection is None or selection.admits(path, is_folder=place.size is None)
+            ]
         for place in list(places):
             if place.size is not None and place.size > LARGEST_FILE:
                 places.remove(place)
@@ -198,15 +228,15 @@ class Grep:
         if not self.places:
             self._tell_if_nothing_was_searched(where)
             return
-        search = self._read([*flags, *self._format(), *where])
+        search = self._with_binary_files([*flags, *self._format(), *where])
         if b"memory allocation of" in search.complaint:
             # A line did not fit into the memory that ripgrep may have, and ended it. Once more, without such files.
-            self.accounts.close()
-            self.accounts = self._new_accounts()
+            self._begin_again()
             self.fields["skipped"] = f"over {WITHOUT_LONG_LINES}"
             self.notes.append(f"files over {WITHOUT_LONG_LINES} were skipped: a line in one of them is too long")
-            search = self._read([*flags, f"--max-filesize={WITHOUT_LONG_LINES}", *self._format(), *where])
-        found = bool(self.accounts.paths or self.accounts.binary)
+            smaller = ["--binary", f"--max-filesize={WITHOUT_LONG_LINES}"]
+            search = self._read([*flags, *smaller, *self._format(), *where])
+        found = bool(self.accounts.files or self.accounts.binary)
         if not found and search.exit_code == 2:
             self._explain(search)
         if search.exit_code not in (0, 1, 2):
@@ -217,14 +247,35 @@ class Grep:
         if search.complaints:
             self.fields["errors"] = search.complaints
         if not found and all(place.size is None for place in self.places):
-            self._tell_if_nothing_was_searched(where)
+            self._tell_if_nothing_was_searched(where, search.complaints)
 
-    def _read(self, arguments: list[str]) -> Search:
-        search = self.ripgrep.start(arguments)
+    def _with_binary_files(self, arguments: list[str]) -> Search:
+        patience = self.ripgrep.patience
+        if all(place.size is not None for place in self.places):  # a file that is named is searched in any case
+            return self._read(arguments)
+        share = patience.at_most(patience.seconds * WITH_BINARY_SHARE)
+        try:
+            return self._read(["--binary", *arguments], share)
+        except Interrupted:
+            patience.check()
+        self._begin_again()
+        self.fields["skipped"] = "binary files"
+        self.notes.append(
+            f"binary files in folders were left out: with them the search had not ended after {share.seconds:.2g} s"
+        )
+        return self._read(arguments)
+
+    def _begin_again(self) -> None:
+        self.accounts.close()
+        self._begin()
+
+    def _read(self, arguments: list[str], patience: Patience | None = None) -> Search:
+        search = self.ripgrep.start(arguments, patience=patience)
         try:
             if self.query.output == "lines":
                 for piece in search.pieces():
                     self.accounts.feed(piece)
+                    self.hits.advance()
             else:
                 self._read_list(search.pieces())
         finally:
@@ -232,8 +283,9 @@ class Grep:
         return search
 
     def _read_list(self, pieces: Iterable[bytes]) -> None:
-        """The records of `-l`, `-L` (`path NUL`) and `-c` (`path NUL count newline`)."""
-        counted = self.query.output == "counts"
+        """The records of `-l` (`path NUL`), `-c` and `-L` (`path NUL count newline`)."""
+        counted = self.query.output != "files"
+        wants_none = self.query.output == "without"
         rest = b""
         for piece in pieces:
             rest += piece
@@ -245,15 +297,23 @@ class Grep:
                     if newline < 0:
                         break
                     count, after = int(rest[after:newline]), newline + 1
-                self.accounts.add(path, count)
+                self.selects = self.selects or count > 0
+                if not wants_none:
+                    self.accounts.add(path, count)
+                elif not count:
+                    self.accounts.add(path, 1)
                 at = after
             rest = rest[at:]
 
     def _recount(self, flags: list[str]) -> None:
         """Exact numbers for files that met the cap of the first pass."""
         accounts = self.accounts
-        full = [index for index, count in enumerate(accounts.counts) if count >= PER_FILE]
-        how = ["--count-matches" if self.query.only_matching else "--count", "--null", "--with-filename"]
+        self.capped = full = [index for index, count in enumerate(accounts.counts) if self._is_capped(index, count)]
+        if self.query.only_matching:
+            for index in full:
+                accounts.counts[index] = max(accounts.counts[index], self._occurrences(flags, accounts.paths[index]))
+            return
+        how = ["--count", "--null", "--with-filename"]
         if self.query.max_count is not None:
             how.append(f"--max-count={self.query.max_count}")
         for first in range(0, len(full), _RECOUNTED_AT_ONCE):
@@ -265,11 +325,33 @@ class Grep:
                 if number.isdigit():  # else it has vanished since
                     accounts.counts[index] = max(accounts.counts[index], int(number))
 
-    def _tell_if_nothing_was_searched(self, where: list[str]) -> None:
+    def _is_capped(self, index: int, count: int) -> bool:
+        """Whether a file may have met the cap of the first pass: with `-o` also by lines without an occurrence."""
+        accounts = self.accounts
+        if count >= PER_FILE:
+            return True
+        if not self.query.only_matching or accounts.printed(index) < _SHORTEST * PER_FILE:
+            return False
+        return accounts.last_number(index) >= PER_FILE or not accounts.is_kept(index)
+
+    def _occurrences(self, flags: list[str], path: bytes) -> int:
+        """How many there are in one file, whose output ripgrep streams; its own count has the empty ones too."""
+        again = Accounts(lambda paths: [True] * len(paths), self._counted())
+        try:
+            search = self.ripgrep.start([*flags, *self._format(self.query.max_count), "--", os.fsdecode(path)])
+            for piece in search.pieces():
+                again.feed(piece)
+            again.finish()
+            return again.total
+        finally:
+            again.close()
+
+    def _tell_if_nothing_was_searched(self, where: list[str], complaints: int = 0) -> None:
         """No match in no file is not "0 matches": everything may be hidden or ignored."""
         if not self.places or self.ripgrep.output([*self._filters(), "--files", "--quiet", *where])[0]:
             self.fields["error"] = "nothing_searched"
-            self.notes.append("no file was searched: all are hidden, ignored or excluded (see --hidden, --no-ignore)")
+            why = "hidden, ignored or excluded (see --hidden, --no-ignore)"
+            self.notes.append(f"no file was searched: all {'may not be read, or ' if complaints else ''}are {why}")
 
     def _explain(self, search: Search) -> None:
         """Raise what ripgrep's refusal means; return where it only could not read something."""
@@ -291,11 +373,11 @@ class Grep:
     def _patterns(self) -> list[str]:
         query = self.query
         patterns = [*(query.patterns or []), *self._patterns_from_files()]
-        if not all(map(passable, patterns)):
-            raise invalid("it holds a NUL, or half of a surrogate pair")
+        _check(patterns)
         flags: list[str] = []
         if query.syntax == "fixed":
             flags.append("--fixed-strings")
+            patterns.sort(key=len, reverse=True)  # of those that match at a place, `-o` prints the longest
         elif query.syntax == "perl":
             flags.append("--pcre2")
         else:
@@ -342,6 +424,8 @@ class Grep:
         flags.extend(f"--glob={glob}" for given in query.globs for glob in anchored(given))
         flags.extend(f"--iglob={glob}" for given in query.caseless_globs for glob in anchored(given))
         for name in sorted(self.workspace.hidden):
+            if name == KEPT and not self.workspace.holds(usual_folder()):
+                continue  # it is not there; should it be after all, it is left out of what was found
             if query.hidden or query.globs or query.caseless_globs or not name.startswith("."):
                 flags.append(f"--iglob=!{escaped_glob(name)}")  # the last one wins; each costs a search a few percent
         if query.hidden:
@@ -367,7 +451,8 @@ class Grep:
         limit = [] if query.max_count is None else [f"--max-count={query.max_count}"]
         listed = {
             "files": ["--files-with-matches", "--null"],
-            "without": ["--files-without-match", "--null"],
+            # The others are told too, since grep's exit code is theirs.
+            "without": ["--count", "--include-zero", "--null", "--with-filename", "--max-count=1"],
             "counts": ["--count", "--null", "--with-filename", *limit],
         }
         if query.output in listed:
@@ -392,3 +477,8 @@ class Grep:
 
         something = b"." if self.query.only_matching else b""
         return re.compile(rb"(?m)^\d+:" + (rb"\d+:" if self.verify else b"") + something)
+
+
+def _check(patterns: Iterable[str]) -> None:
+    if not all(map(passable, patterns)):
+        raise invalid("it holds a NUL, or half of a surrogate pair")

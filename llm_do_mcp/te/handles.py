@@ -47,13 +47,16 @@ class Handles:
         self._session = session
         self._base = folder or usual_folder()
         self._own: str | None = None
+        self.problem = ""
+        """Why the last text could not be kept."""
 
     def keep(self, write: Callable[[BinaryIO], object], *, recipe: bool = False) -> str:
         """Keep what `write` writes, and return its handle; "" where it cannot be kept."""
         handle = PREFIX + os.urandom(_DIGITS // 2).hex()
         try:
             self._write(handle + RECIPE * recipe, write)
-        except OSError:  # the disk is full, the folder is not ours: there is no handle, and the answer is as good
+        except OSError as error:  # the disk is full, the folder is not ours: there is no handle, and that is told
+            self.problem = (error.strerror or str(error)).lower()
             return ""
         return handle
 

@@ -12,10 +12,11 @@ as they are needed; kept in memory are numbers for each file, and a bounded numb
 from __future__ import annotations
 
 from array import array
-from heapq import nsmallest
+from bisect import bisect_right
+from itertools import accumulate, groupby
 
 from llm_do_mcp.te.asides import KINDS, Asides
-from llm_do_mcp.te.definitions import Definition, find
+from llm_do_mcp.te.definitions import Definition, Finder
 from llm_do_mcp.te.envelope import Section
 from llm_do_mcp.te.languages import language_of
 from llm_do_mcp.te.left_out import by_folder
@@ -24,7 +25,7 @@ from llm_do_mcp.te.writing import Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from llm_do_mcp.te.accounts import Accounts
     from llm_do_mcp.te.envelope import Line
@@ -36,8 +37,6 @@ USUAL_LINE = 80
 FAIR_SHARE = 5
 DEFINITIONS_SHARE = 0.25
 ASIDES_SHARE = 0.2
-SORTED_AT_FIRST = 400
-"""Files that are put in order before the first line is shown; the others only when they are needed."""
 MOST_PLACES = 200_000
 """Lines that are kept for later in one round; of a search that has more, they stay where they were found."""
 HOT = 0.5
@@ -73,21 +72,19 @@ class Hits:
         self._writer = Writer(
             query, accounts, workspace, around=literal_in(patterns, fixed=fixed).encode(), verify=verify
         )
-        asides = Asides(self._relative)
-        self._kinds = array("b", map(asides.kind, accounts.paths))
-        self._definitions: list[Definition] = []
+        self._asides = Asides(self._relative)
+        self._kinds = array("b")
         name = name_asked_for(patterns, fixed=fixed)
         self._is_symbol = name is not None and query.output == "lines" and not query.invert and not query.only_matching
+        self._finder: Finder | None = None
         if name is not None and self._is_symbol:
             symbol = Symbol(name, caseless=bool(query.case))
-            self._definitions = find(symbol, accounts, ripgrep, self._kinds.__getitem__, numbers=2 if verify else 1)
+            self._finder = Finder(symbol, accounts, ripgrep, self._kinds, numbers=2 if verify else 1)
+        self._definitions: list[Definition] = []
         self._defined: dict[int, int] = {}
         """By file, the hits that are in the section of definitions."""
         self._lost: dict[int, int] = {}
         """By file, the definitions that are not there any more."""
-        if not query.context:
-            for definition in self._definitions:
-                self._defined[definition.file] = self._defined.get(definition.file, 0) + 1
         self._folders: dict[bytes, str] = {}
         self._hot_zone = ""
 
@@ -96,13 +93,25 @@ class Hits:
         """Lines that were found and are not there any more, or never were inside: neither shown nor counted."""
         return sum(self._writer.changed.values())
 
+    def advance(self) -> None:
+        """Look at what has been found so far: as much as can be done while ripgrep goes on searching."""
+        self._kinds.extend(map(self._asides.kind, self._accounts.paths[len(self._kinds) :]))
+        if self._finder is not None:
+            self._finder.advance()
+
     def sections(self, budget: int) -> list[Section]:
-        """The parts of the answer; `budget` says how much of a file is a fair share."""
+        """The parts of the answer, once all has been found; `budget` says how much of a file is a fair share."""
+        self.advance()
+        if self._finder is not None:
+            self._definitions = self._finder.leading()
         defining = [] if self._query.context else self._definitions
+        for definition in defining:
+            self._defined[definition.file] = self._defined.get(definition.file, 0) + 1
         made: list[int] = []
         aside: list[int] = []
-        for index, kind in enumerate(self._kinds):
-            (made if kind < 0 else aside).append(index)
+        for index, (kind, count) in enumerate(zip(self._kinds, self._accounts.counts, strict=True)):
+            if count:
+                (made if kind < 0 else aside).append(index)
         sections = [Section(self._defining(defining), *self._told_of(defining), DEFINITIONS_SHARE)] if defining else []
         own = {definition.place for definition in defining}
         for files, share in ((made, 0.0), (aside, ASIDES_SHARE if made else 0.0)):
@@ -128,20 +137,26 @@ class Hits:
         return self._hot_zone
 
     def _hottest(self) -> str:
-        folders: dict[str, int] = {}
-        for index, count in enumerate(self._accounts.counts):
-            folder = self._folder(index)
-            folders[folder] = folders.get(folder, 0) + count
-        whole = dict(folders)
-        for folder, count in folders.items():
-            above = folder.rstrip("/")
-            while "/" in above:
-                above = above.rpartition("/")[0]
-                whole[above + "/"] = whole.get(above + "/", 0) + count
+        found: dict[bytes, int] = {}
+        for path, count in zip(self._accounts.paths, self._accounts.counts, strict=True):
+            place = path[: path.rfind(b"/")]
+            found[place] = found.get(place, 0) + count
+        folders = {self._shown_folder(place): count for place, count in found.items()}
         total = sum(folders.values())
-        hot = [folder for folder, count in whole.items() if count > HOT * total]
-        zone = max(hot, key=lambda folder: folder.count("/")) if hot else max(whole, key=lambda folder: whole[folder])
-        return f"{zone} ({100 * whole[zone] // total}%)"
+        order = sorted(folders)
+        # What holds more than half of all hits holds the middle one.
+        middle = bisect_right(list(accumulate(folders[folder] for folder in order)), total // 2)
+        zone = order[middle]
+        while (held := _within(folders, zone)) <= HOT * total and (above := zone[:-1].rpartition("/")[0]):
+            zone = above + "/"
+        if held <= HOT * total:
+            largest: dict[str, int] = {}
+            for folder, count in folders.items():
+                top = folder[: folder.index("/") + 1]
+                largest[top] = largest.get(top, 0) + count
+            top = max(largest, key=lambda top: largest[top])
+            zone, held = top, largest[top]
+        return f"{zone} ({100 * held // total}%)"
 
     # ---- what each section holds ----
 
@@ -195,13 +210,16 @@ class Hits:
         kinds, counts, paths, place = self._kinds, self._accounts.counts, self._accounts.paths, self._workspace.order
         defining = {definition.file: at for at, definition in enumerate(self._definitions)}
 
-        def key(index: int) -> tuple[object, ...]:
-            return kinds[index], defining.get(index, len(defining)), -counts[index], place(paths[index])
+        def rank(index: int) -> tuple[int, int, int]:
+            return kinds[index], defining.get(index, len(defining)), counts[index]
 
-        first = nsmallest(SORTED_AT_FIRST, files, key=key)
-        yield from first
-        if len(files) > len(first):
-            yield from sorted(set(files).difference(first), key=key)
+        # By one number after the other, the last first: on many files faster than by all of them.
+        order = sorted(files, key=counts.__getitem__, reverse=True)
+        if defining:
+            order.sort(key=lambda index: defining.get(index, len(defining)))
+        order.sort(key=kinds.__getitem__)
+        for _, alike in groupby(order, rank):  # by their paths only where they are shown
+            yield from sorted(alike, key=lambda index: place(paths[index]))
 
     def _share(self, files: Sequence[int], budget: int) -> int:
         """How many hits of one file are shown before those of the next."""
@@ -263,11 +281,19 @@ class Hits:
 
     def _folder(self, index: int) -> str:
         """The folder of a file as it is shown, with a `/` behind it."""
-        folder = self._accounts.paths[index].rpartition(b"/")[0]
+        path = self._accounts.paths[index]
+        return self._shown_folder(path[: path.rfind(b"/")])
+
+    def _shown_folder(self, folder: bytes) -> str:
         if folder not in self._folders:
             root, relative = self._workspace.locate(folder + b"/")
             self._folders[folder] = self._workspace.shown(root, relative) if relative or root.alias else "./"
         return self._folders[folder]
+
+
+def _within(folders: Mapping[str, int], zone: str) -> int:
+    """The hits in a folder and in those below it."""
+    return sum(count for folder, count in folders.items() if folder.startswith(zone))
 
 
 class _Places:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from llm_do_mcp.te.roots import Workspace
     from llm_do_mcp.te.settings import Settings
 
+JSON, RAW = "--json", "-i"
+"""What may stand before a command: the form of its answer."""
 COMMANDS = {"grep": "Grep", "cat": "Cat", "find": "Find"}
 """Each command is a class of this name, in a module of the command's name."""
 
@@ -99,11 +101,11 @@ class Invocation:
         return text, code
 
     def _run(self, arguments: list[str]) -> tuple[str, int]:
-        settings, form = self.terms.settings, Envelope()
-        if arguments[:1] == ["--json"]:
-            form, arguments = Json(), arguments[1:]
-        elif arguments[:1] == ["-i"]:
-            form, arguments = Bare(), arguments[1:]
+        settings = self.terms.settings
+        forms, arguments = forms_of(arguments)
+        if len(forms) > 1:
+            raise TeError("usage", f"{JSON} asks for an object, {RAW} for the tool's own output: ask for one of them")
+        form = Json() if JSON in forms else Bare() if RAW in forms else Envelope()
         self._frame = Frame(self.terms.budget, form)
         if arguments and arguments[0].partition("=")[0] in ("--handle", "--chunk"):
             self.name = "handle"
@@ -117,15 +119,28 @@ class Invocation:
             return report(arguments[1:], log, self._frame), 0
         if not arguments or arguments[0] not in COMMANDS:
             given = f"not {one_line(arguments[0], 40)}" if arguments else "and none was given"
+            if arguments in (["--help"], ["-h"], ["help"]):
+                return self._help(), 0
             raise TeError("unknown_command", f"te knows the commands {', '.join(COMMANDS)}, {given}")
         self.name = arguments[0]
         self._frame = Frame(settings.most(self.name, self.terms.budget), form, self._style())
+        if arguments[1:] == ["--help"]:
+            return self._help(self.name), 0
         command = self._command(self.name, arguments[1:], self.terms.roots)
         if self.terms.session and not isinstance(form, Bare):
             self._frame.keep = lambda sections: self._keep(command, arguments, sections)
         answer: tuple[str, int] = command.run(self._frame)
         self._input_size = getattr(command, "input_size", 0)
         return answer
+
+    def _help(self, name: str = "") -> str:
+        from llm_do_mcp.te import usage
+
+        form, budget = self._frame.form, self._frame.budget
+        lines = (usage.of_command(name) if name else usage.USAGE).splitlines(keepends=True)
+        while lines and len(form.text(self.name, {}, "".join(lines))) > budget:
+            lines.pop()
+        return form.within(form.text(self.name, {}, "".join(lines)), budget)
 
     def _command(self, name: str, arguments: Sequence[str], roots: Mapping[str, str | int]) -> Any:
         from llm_do_mcp.te.patience import Patience
@@ -166,7 +181,9 @@ class Invocation:
         # A plain working directory is found again by its path, wherever the handle is asked for.
         plain = {alias: root for alias, root in self.terms.roots.items() if alias == "." and isinstance(root, str)}
         about = {"arguments": list(arguments), "roots": plain, "budget": self._frame.budget}
-        self._handle = keep(command, self._handles(), sections, about)
+        handles = self._handles()
+        self._handle = keep(command, handles, sections, about)
+        self._frame.not_kept = handles.problem
         return self._handle
 
     def _chunk(self, arguments: Sequence[str]) -> str:
@@ -239,6 +256,14 @@ class Invocation:
             strategy=self._strategy,
         )
         Log(settings.base, settings.telemetry).record(event)
+
+
+def forms_of(arguments: Sequence[str]) -> tuple[set[str], list[str]]:
+    """The forms that are asked for before a command, and the command."""
+    at = 0
+    while at < len(arguments) and arguments[at] in (JSON, RAW):
+        at += 1
+    return set(arguments[:at]), list(arguments[at:])
 
 
 def _kernel_confines() -> bool:

@@ -10,6 +10,10 @@ from __future__ import annotations
 from llm_do_mcp.te.envelope import TeError
 from llm_do_mcp.te.text import one_line, passable
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from llm_do_mcp.te.selection import Selection
+
 MAX_PATTERN_CHARACTERS = 64_000
 MAX_GLOBS = 64
 MAX_GLOB_CHARACTERS = 1_000
@@ -31,6 +35,12 @@ class Query:
         self.max_count: int | None = None
         self.no_filename = self.follow = self.hidden = self.no_ignore = False
         self.globs: list[str] = []
+        """For ripgrep, those of grep's options among them."""
+        self.rules: list[tuple[bool, str, int]] = []
+        """Of each `--include` (True) and `--exclude` (False) the glob, and its place among `globs`."""
+        self.excluded_folders: list[str] = []
+        self.selection: Selection | None = None
+        """What grep's options choose; None where there are none."""
         self.caseless_globs: list[str] = []
         self.types: list[str] = []
 
@@ -71,8 +81,9 @@ _VALUES = {
     "-B --before-context": "before",
     "-C --context": "context",
     "-m --max-count": "max_count",
-    "-g --glob --include": "glob",
+    "-g --glob": "glob",
     "--iglob": "iglob",
+    "--include": "include",
     "--exclude": "exclude",
     "--exclude-dir": "exclude_dir",
     "-t --type": "type",
@@ -121,7 +132,20 @@ def parse(arguments: list[str]) -> Query:
         _value(query, "-e", positional.pop(0))
     query.paths = positional
     _check_sizes(query)
+    if query.rules or query.excluded_folders:
+        _select(query)
     return query
+
+
+def _select(query: Query) -> None:
+    from llm_do_mcp.te.selection import Selection
+
+    query.selection = Selection([(includes, glob) for includes, glob, _ in query.rules], query.excluded_folders)
+    if query.selection.is_beyond_globs:
+        for _, _, place in reversed(query.rules):
+            del query.globs[place]
+    # Last, since for ripgrep the last one holds: `--include='*'` is said of files, and takes no folder in.
+    query.globs += [f"!{glob.removeprefix('./').rstrip('/')}/" for glob in query.excluded_folders]
 
 
 def _cluster(query: Query, letters: str, rest: list[str]) -> None:
@@ -178,10 +202,11 @@ def _value(query: Query, name: str, value: str) -> None:
         query.caseless_globs.append(value)
     elif meaning == "glob":
         query.globs.append(value)
-    elif meaning == "exclude":
-        query.globs.append("!" + value)
+    elif meaning in ("include", "exclude"):
+        query.rules.append((meaning == "include", value, len(query.globs)))
+        query.globs.append(value if meaning == "include" else "!" + value)
     elif meaning == "exclude_dir":
-        query.globs.append("!" + value.removeprefix("./").rstrip("/") + "/")
+        query.excluded_folders.append(value)
     else:
         query.types.append(f"--{meaning.replace('_', '-')}={value}")
 
@@ -193,14 +218,11 @@ def _number(name: str, value: str) -> int:
 
 
 def _check_sizes(query: Query) -> None:
+    globs = [*query.globs, *query.caseless_globs, *query.excluded_folders, *query.types]
     for what, size, limit in (
         ("patterns of more characters", sum(map(len, query.patterns or [])), MAX_PATTERN_CHARACTERS),
-        ("more globs and types", len([*query.globs, *query.caseless_globs, *query.types]), MAX_GLOBS),
-        (
-            "a glob or type of more characters",
-            max(map(len, [*query.globs, *query.caseless_globs, *query.types]), default=0),
-            MAX_GLOB_CHARACTERS,
-        ),
+        ("more globs and types", len(globs), MAX_GLOBS),
+        ("a glob or type of more characters", max(map(len, globs), default=0), MAX_GLOB_CHARACTERS),
         ("more paths", len(query.paths), MAX_PATHS),
     ):
         if size > limit:

@@ -1,29 +1,49 @@
-"""The outline of a text: the lines that define something, with their numbers, by the table of languages."""
+"""The outline of a text: the lines that define something, with their numbers, by the table of languages.
+
+What stands in a text of several lines (a docstring, a template, a comment) defines nothing, so that is blanked first.
+"""
 
 from __future__ import annotations
 
-from llm_do_mcp.te.languages import Language, language_of
+import re
+
+from llm_do_mcp.te.languages import LANGUAGES, Language, language_of
 from llm_do_mcp.te.text import shown_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    Entry = tuple[int, bytes]
 
 MOST = 300
 ENTRY = 60
+_LONGEST_LINE = 500
 _WORD = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789"
+_STATEMENTS = frozenset(
+    b"if for while switch catch else do try return with function foreach using lock fixed synchronized new throw await "
+    b"yield case elif unless until delete typeof".split()
+)
+_JAVASCRIPT, _RUST = LANGUAGES["javascript"], LANGUAGES["rust"]
+
+_QUOTED = rb'"(?:\\.|[^"\\\n])*+"?|' + rb"'(?:\\.|[^'\\\n])*+'?"
+_TRIPLE = rb'"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*(?:"""|\Z)'
+_COMMENTS = rb"//[^\n]*|/\*.*?(?:\*/|\Z)|"
+_TEXTS_OF = {
+    "python": rb"#[^\n]*|" + _TRIPLE + rb"|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*(?:'''|\Z)|" + _QUOTED,
+    **dict.fromkeys(("kotlin", "swift", "java"), _COMMENTS + _TRIPLE + rb"|" + _QUOTED),
+    **dict.fromkeys(("javascript", "go"), _COMMENTS + rb"`(?:\\.|[^`\\])*+`?|" + _QUOTED),
+    **dict.fromkeys(("rust", "c", "header", "cpp", "csharp", "php"), _COMMENTS + _QUOTED),
+}
+"""By language: comments and texts, those of one line too, since they may hold what begins one of several. What has no
+end goes on to the end, so that a text is read once, and not from each beginning anew."""
 
 
 def outline(path: str, text: bytes) -> list[str]:
     """Entries such as `12 class Engine`, in the order of the file; the deepest are left out where there are many."""
     language = language_of(path.encode("utf-8", "replace"))
-    entries: list[tuple[int, int, str]] = []
-    fenced = False
-    for number, line in enumerate(text.split(b"\n"), 1):
-        if "heading" in language.forms:
-            fenced ^= line.startswith((b"```", b"~~~"))
-            found = None if fenced else _heading(line)
-        else:
-            found = _entry(line, language)
-        if found is not None:
-            depth, told = found
-            entries.append((depth, number, shown_text(told, ENTRY)))
+    found = _headings if "heading" in language.forms else _definitions
+    entries = [(depth, number, shown_text(told, ENTRY)) for number, (depth, told) in found(text, language)]
     depths = sorted({depth for depth, _, _ in entries})
     while len(entries) > MOST and len(depths) > 1:
         deepest = depths.pop()
@@ -33,31 +53,122 @@ def outline(path: str, text: bytes) -> list[str]:
     return [*told_entries[:MOST], f"{more} more"] if more > 0 else told_entries
 
 
-def _heading(line: bytes) -> tuple[int, bytes] | None:
+# ---- Markdown
+
+
+def _headings(text: bytes, language: Language) -> Iterator[tuple[int, Entry]]:
+    """`# heading`, and a line that is underlined; not in fences, nor in the front matter."""
+    lines = [line.rstrip() for line in text.split(b"\n")]
+    start = _end_of_front_matter(lines)
+    fence = before = b""
+    for number, line in enumerate(lines[start:], start + 1):
+        body, paragraph = line.lstrip(), before
+        before = b""
+        if fence:
+            if body.startswith(fence) and not body.strip(fence[:1]):
+                fence = b""
+        elif body.startswith((b"```", b"~~~")):
+            fence = body[: len(body) - len(body.lstrip(body[:1]))]
+        elif (entry := _heading(line)) is not None:
+            yield number, entry
+        elif paragraph and len(body) > 1 and not body.strip(body[:1]) and body[:1] in b"=-":
+            depth = 1 if body[:1] == b"=" else 2
+            yield number - 1, (depth, b"#" * depth + b" " + paragraph)
+        elif not line.startswith((b"    ", b"\t")) and not body.startswith((b">", b"|", b"- ", b"* ", b"+ ")):
+            before = body
+
+
+def _end_of_front_matter(lines: list[bytes]) -> int:
+    if lines[0] == b"---":
+        for number, line in enumerate(lines[1:], 2):
+            if line in (b"---", b"..."):
+                return number
+    return 0
+
+
+def _heading(line: bytes) -> Entry | None:
     title = line.lstrip(b"#")
     depth = len(line) - len(title)
     return (depth, line.rstrip(b" \r#")) if 0 < depth <= 6 and title[:1] == b" " else None
 
 
-def _entry(line: bytes, language: Language) -> tuple[int, bytes] | None:
-    body = line.lstrip()
-    if not body or len(body) > 500 or body.startswith(language.comments):
+# ---- code
+
+
+def _definitions(text: bytes, language: Language) -> Iterator[tuple[int, Entry]]:
+    for number, line in enumerate(_without_texts(text, language).split(b"\n"), 1):
+        if (entry := _entry(line, language)) is not None:
+            yield number, entry
+
+
+def _without_texts(text: bytes, language: Language) -> bytes:
+    """The same lines, blank where a text or a comment of several lines is."""
+    name = next(name for name, known in LANGUAGES.items() if known is language)
+    if name not in _TEXTS_OF:
+        return text
+
+    def blank(found: re.Match[bytes]) -> bytes:
+        # What has no end may be no comment at all: in JavaScript, a pattern can look like the start of one.
+        is_open = found.end() == len(text) and found[0][:1] in b"/`"
+        return found[0] if is_open else b"\n" * found[0].count(b"\n") or found[0]
+
+    return re.sub(_TEXTS_OF[name], blank, text, flags=re.DOTALL)
+
+
+def _entry(line: bytes, language: Language) -> Entry | None:
+    body = line.strip()
+    if not body or len(body) > _LONGEST_LINE or body.startswith(language.comments):
         return None
-    depth = len(line) - len(body)
+    depth = len(line) - len(line.lstrip())
     if "key" in language.forms:
         return _key(body) if not depth else None
+    told = _introduced(body, language, at_margin=not depth)
+    if told is None and depth and {"called", "method"} & language.forms and b"class" in language.keywords:
+        told = _method(body, language)
+    if told is None and not depth and {"called", "split", "label"} & language.forms and _is_function(body):
+        told = body.partition(b"(")[0].rstrip()
+    if told is None and not depth and language is _JAVASCRIPT:
+        told = _function_in(body)
+    return None if told is None else (depth, told)
+
+
+def _introduced(body: bytes, language: Language, *, at_margin: bool) -> bytes | None:
+    """What a keyword introduces, or at the margin the word before a value."""
     words = body.split(None, 6)
     first = 0
     while first < len(words) - 1 and words[first] in language.modifiers and words[first] not in language.keywords:
         first += 1
-    if words[first] in language.keywords and first + 1 < len(words):
-        return (depth, _named(body)) if words[first + 1][:1] in _WORD or words[first + 1][:1] in b"(*" else None
-    if not depth and {"called", "split", "label"} & language.forms and _is_function(body):
-        return depth, _named(body)
-    return None
+    if language is _RUST and words[first].partition(b"<")[0] == b"impl":
+        return body.partition(b"{")[0].partition(b" where")[0].rstrip()
+    if words[first] in language.keywords:
+        return _named(body, words, first) if first + 1 < len(words) and _begins_name(words[first + 1]) else None
+    binder = next((at for at in range(first + 1) if words[at] in language.binders), None)
+    if binder is None or not at_margin or binder + 1 >= len(words) or not _begins_name(words[binder + 1]):
+        return None
+    if language is _JAVASCRIPT and words[0] != b"export" and not _is_callable(body.partition(b"=")[2]):
+        return None  # most of them are only known in their file
+    return _named(body, words, binder)
 
 
-def _key(body: bytes) -> tuple[int, bytes] | None:
+def _begins_name(word: bytes) -> bool:
+    return word[:1] in _WORD or word[:1] in b"(*"
+
+
+def _named(body: bytes, words: list[bytes], keyword: int) -> bytes:
+    """A definition's start: without its arguments and its body."""
+    at = 0
+    for word in words[: keyword + 1]:
+        at = body.find(word, at) + len(word)
+    start = body.find(words[keyword + 1], at)
+    if words[keyword] == b"func" and body[start : start + 1] == b"(":  # Go's receiver belongs to the name
+        end = body.find(b"(", body.find(b")"))
+    else:
+        ends = (body.find(mark, start + 1) for mark in (b"(", b"{", b":", b"=", b"<", b";"))
+        end = min((end for end in ends if end > 0), default=len(body))
+    return body[: end if end > 0 else len(body)].rstrip()
+
+
+def _key(body: bytes) -> Entry | None:
     if body.startswith(b"["):
         return 0, body.partition(b"]")[0] + b"]"
     name, colon, _ = body.partition(b":")
@@ -67,15 +178,28 @@ def _key(body: bytes) -> tuple[int, bytes] | None:
 def _is_function(body: bytes) -> bool:
     """`type name(…)` at the margin that is no statement and no mere declaration."""
     before, bracket, _ = body.partition(b"(")
-    end = body.rstrip()[-1:]
-    return bool(bracket) and before[-1:] in _WORD and end not in (b";", b",", b"\\") and b"=" not in before
+    return bool(bracket) and before[-1:] in _WORD and body[-1:] not in (b";", b",", b"\\") and b"=" not in before
 
 
-def _named(body: bytes) -> bytes:
-    """A definition's start: without its arguments and its body."""
-    end = min(
-        (at for at in (body.find(mark, 1) for mark in (b"(", b"{", b":", b"=", b"<")) if at > 0), default=len(body)
-    )
-    if body.startswith(b"func ("):  # Go's receiver belongs to the name
-        end = body.find(b"(", body.find(b")"))
-    return body[: end if end > 0 else len(body)].rstrip()
+def _method(body: bytes, language: Language) -> bytes | None:
+    """`name(…) {` in a body, or with its modifiers and the bracket on the next line."""
+    before, bracket, _ = body.partition(b"(")
+    before = before.rstrip()
+    words = before.split()
+    if not bracket or not words or words[0] in _STATEMENTS or before[-1:] not in _WORD:
+        return None
+    if any(mark in before for mark in (b"=", b".", b"}", b'"', b"'")) or body.count(b"(") != body.count(b")"):
+        return None
+    opens = body.endswith(b"{") or (body.endswith(b")") and len(words) > 1 and words[0] in language.modifiers)
+    return before if opens else None
+
+
+def _function_in(body: bytes) -> bytes | None:
+    """`module.exports.name = function (…)`, `Type.prototype.name = (…) =>`."""
+    name, equals, value = body.partition(b"=")
+    is_name = name.strip(_WORD + b".$ ") == b"" and b"." in name
+    return name.rstrip() if equals and is_name and _is_callable(value) else None
+
+
+def _is_callable(value: bytes) -> bool:
+    return b"=>" in value or value.lstrip().startswith((b"function", b"async ", b"class "))

@@ -25,6 +25,10 @@ class Patience:
         self.deadline = time.monotonic() + seconds
         self.cancelled = cancelled
 
+    def at_most(self, seconds: float) -> Patience:
+        """The same, but for so many seconds from now at most."""
+        return Patience(max(min(seconds, self.deadline - time.monotonic()), 0.0), self.cancelled)
+
     def check(self) -> None:
         """Raises `Interrupted` when it is over."""
         if self.cancelled is not None and self.cancelled():

@@ -4,7 +4,9 @@ ripgrep has one syntax of its own; who types `te grep` means grep's: basic patte
 ordinary characters until they are escaped, or extended ones (`-E`). Both have GNU's `\\<`, `\\>`, `\\w`. One
 deliberate difference: `\\d` and `\\t`, which POSIX leaves undefined, mean a digit and a tab here, since that is what
 people mean by them; one that is the engines': with `-o`, of several alternatives the first that matches is printed,
-not the longest. A pattern with a back reference needs PCRE2: ripgrep's own engine is linear in time and has none.
+not the longest. Alternatives and patterns of a fixed width are put into order, the widest first, so that of them it is
+the longest; where one has a quantifier, as in `ab*|abc`, it may not be. A pattern with a back reference needs PCRE2:
+ripgrep's own engine is linear in time and has none.
 """
 
 from __future__ import annotations
@@ -45,6 +47,11 @@ _PYTHON_CLASSES = {
 }
 
 
+_NOT_TEXT = r"\udc80-\udcff"
+"""Python's stand-ins for bytes that are not UTF-8: nothing matches them but themselves."""
+_PYTHON_NEGATED = {"W": rf"[^\w{_NOT_TEXT}]", "S": rf"[^\s{_NOT_TEXT}]", "D": rf"[^\d{_NOT_TEXT}]"}
+
+
 def invalid(reason: str) -> TeError:
     """The error for a pattern that cannot be used."""
     return TeError("invalid_pattern", f"invalid regex pattern: {reason}")
@@ -65,12 +72,35 @@ def translate(patterns: list[str], *, extended: bool, python: bool = False) -> t
         TeError: `invalid_pattern`.
     """
     if python:
-        return [_Parser(pattern, extended=extended, pcre=True, python=True).parse() for pattern in patterns], False
+        written = [_Parser(pattern, extended=extended, pcre=True, python=True).parse() for pattern in patterns]
+        return _widest_first(written), False
     parsers = [_Parser(pattern, extended=extended, pcre=False) for pattern in patterns]
     written = [parser.parse() for parser in parsers]
     if not any(parser.has_reference for parser in parsers):
-        return written, False
-    return [_Parser(pattern, extended=extended, pcre=True).parse() for pattern in patterns], True
+        return _widest_first(written), False
+    return [_Parser(pattern, extended=extended, pcre=True).parse().text for pattern in patterns], True
+
+
+class _Branch:
+    """An alternative: its atoms, and how many characters it matches, or None where that may vary."""
+
+    def __init__(self, atoms: list[str] | None = None, width: int | None = 0) -> None:
+        self.atoms = [] if atoms is None else atoms
+        self.width = width
+
+    @property
+    def text(self) -> str:
+        return "".join(self.atoms)
+
+    def widen(self, width: int | None) -> None:
+        self.width = None if width is None or self.width is None else self.width + width
+
+
+def _widest_first(branches: list[_Branch]) -> list[str]:
+    """The texts of branches, the widest first; in the order given where the width of one is not known."""
+    if all(branch.width is not None for branch in branches):
+        branches = sorted(branches, key=lambda branch: branch.width or 0, reverse=True)
+    return [branch.text for branch in branches]
 
 
 class _Parser:
@@ -83,13 +113,16 @@ class _Parser:
         self.pcre = pcre
         self.python = python
         self.has_reference = False
-        self.groups: list[tuple[list[str], list[str]]] = []
-        self.branches: list[str] = []
-        self.atoms: list[str] = []
+        self.closed = 0
+        """How many groups have been closed."""
+        self.groups: list[tuple[list[_Branch], _Branch]] = []
+        self.branches: list[_Branch] = []
+        self.branch = _Branch()
         self.repeated = False
         """The last atom has a quantifier already: `a+?` must not turn into a lazy one."""
 
-    def parse(self) -> str:
+    def parse(self) -> _Branch:
+        """The pattern in the other syntax, as one branch."""
         while self.at < len(self.text):
             character = self._next()
             if character == "\\":
@@ -97,11 +130,11 @@ class _Parser:
             elif character == "[":
                 self._add(self._bracket())
             elif character == ".":
-                self._add(".")
+                self._add(rf"[^\n{_NOT_TEXT}]" if self.python else ".")
             elif character == "*" or (self.extended and character in "(){|+?"):
                 self._operator(character)
             elif (character == "^" and self._starts()) or (character == "$" and self._ends()):
-                self._add(character)
+                self._add(character, 0)
             else:
                 self._add(_literal(character))
         if self.groups:
@@ -112,18 +145,22 @@ class _Parser:
         self.at += 1
         return self.text[self.at - 1]
 
-    def _add(self, atom: str) -> None:
-        self.atoms.append(atom)
+    def _add(self, atom: str, width: int | None = 1) -> None:
+        self.branch.atoms.append(atom)
+        self.branch.widen(width)
         self.repeated = False
 
     def _starts(self) -> bool:
-        return self.extended or not self.atoms
+        return self.extended or not self.branch.atoms
 
     def _ends(self) -> bool:
         return self.extended or self.at == len(self.text) or self.text.startswith(("\\)", "\\|"), self.at)
 
-    def _alternatives(self) -> str:
-        return "|".join([*self.branches, "".join(self.atoms)])
+    def _alternatives(self) -> _Branch:
+        """All branches as one, the widest first where the width of each is known."""
+        branches = [*self.branches, self.branch]
+        widths = {branch.width for branch in branches}
+        return _Branch(["|".join(_widest_first(branches))], widths.pop() if len(widths) == 1 else None)
 
     def _escaped(self) -> None:
         if self.at == len(self.text):
@@ -132,12 +169,15 @@ class _Parser:
         if character in "(){|+?" and not self.extended:
             self._operator(character)
         elif character in "123456789":
+            if int(character) > self.closed:
+                raise invalid(f"\\{character} refers to a group that has not been closed before it")
             self.has_reference = True
-            self._add(f"(?:\\{character})" if self.python else f"\\g{{{character}}}" if self.pcre else "")
+            self._add(f"(?:\\{character})" if self.python else f"\\g{{{character}}}" if self.pcre else "", None)
         elif character in "wWsSbBdDt":
-            self._add("\\" + character)
+            atom = _PYTHON_NEGATED.get(character) if self.python else None
+            self._add(atom or "\\" + character, 0 if character in "bB" else 1)
         elif character in "<>`'":
-            self._add(self._boundary(character))
+            self._add(self._boundary(character), 0)
         else:
             self._add(_literal(character))
 
@@ -150,34 +190,37 @@ class _Parser:
 
     def _operator(self, operator: str) -> None:
         if operator == "(":
-            self.groups.append((self.branches, self.atoms))
-            self.branches, self.atoms = [], []
+            self.groups.append((self.branches, self.branch))
+            self.branches, self.branch = [], _Branch()
         elif operator == ")":
             if not self.groups and self.extended:
                 self._add("\\)")
                 return
             if not self.groups:
                 raise invalid("a group is closed that was not opened")
-            group = ("(" if self.pcre else "(?:") + self._alternatives() + ")"
-            self.branches, self.atoms = self.groups.pop()
-            self._add(group)
+            inner = self._alternatives()
+            self.closed += 1
+            self.branches, self.branch = self.groups.pop()
+            self._add(("(" if self.pcre else "(?:") + inner.text + ")", inner.width)
         elif operator == "|":
-            self.branches.append("".join(self.atoms))
-            self.atoms = []
+            self.branches.append(self.branch)
+            self.branch = _Branch()
         else:
             self._repeat(operator)
 
     def _repeat(self, operator: str) -> None:
-        nothing = not self.atoms if self.extended and operator != "{" else self.atoms in ([], ["^"])
+        atoms = self.branch.atoms
+        nothing = not atoms if self.extended and operator != "{" else atoms in ([], ["^"])
         if nothing and self.extended and operator != "{":
             return  # grep takes it for a repeated nothing
         quantifier = self._interval() if operator == "{" and not nothing else operator
         if nothing or quantifier is None:
             self._add(_literal(operator))  # grep takes the character itself
             return
-        if self.repeated or self.atoms[-1] in ("^", "$"):
-            self.atoms[-1] = f"(?:{self.atoms[-1]})"
-        self.atoms[-1] += quantifier
+        if self.repeated or atoms[-1] in ("^", "$"):
+            atoms[-1] = f"(?:{atoms[-1]})"
+        atoms[-1] += quantifier
+        self.branch.widen(None)
         self.repeated = True
 
     def _interval(self) -> str | None:
@@ -211,7 +254,7 @@ class _Parser:
             raise invalid(f"a class is written [[{content}]], not [{content}]")
         if self.python:  # which has no classes within brackets
             either = "|".join(item if item.startswith("[^") else f"[{item}]" for item in items)
-            return f"(?:(?!{either})[^\\n])" if negated else f"(?:{either})"
+            return rf"(?:(?!{either})[^\n{_NOT_TEXT}])" if negated else f"(?:{either})"
         return ("[^" if negated else "[") + "".join(items) + "]"
 
     def _bracket_item(self) -> str:

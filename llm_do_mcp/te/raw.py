@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import sys
 
@@ -10,15 +11,24 @@ from llm_do_mcp.te.envelope import Frame, TeError, failure
 from llm_do_mcp.te.invocation import COMMANDS
 from llm_do_mcp.te.text import one_line
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _ACTS = ("-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls")
 _PIPED = (stat.S_ISFIFO, stat.S_ISREG)
 
 
-def run_raw(arguments: list[str]) -> tuple[str, int]:
+def run_raw(arguments: list[str], tell: Callable[[str, str], None] | None = None) -> tuple[str, int]:
     """Become the tool that a command is named for; returns only if that cannot be, with the answer and exit code 2.
 
     What acts stays refused: whoever lets an agent run `te` has not let it delete files.
+
+    Args:
+        arguments: The command.
+        tell: Told of it while there is time: its name, and the error's code or "".
     """
+    tell = tell or (lambda name, error: None)
     name = arguments[0] if arguments else ""
     try:
         if name not in COMMANDS:
@@ -28,13 +38,18 @@ def run_raw(arguments: list[str]) -> tuple[str, int]:
             raise TeError("unsupported_option", f"te find does not take {acting[0]}: it only finds, also with -i")
         program = _on_path(name)
     except TeError as error:
-        return failure(name if name in COMMANDS else "te", error, Frame(16_000)), 2
+        name = name if name in COMMANDS else "te"
+        tell(name, error.code)
+        return failure(name, error, Frame(16_000)), 2
+    tell(name, "")
     words = [name, *(["-r"] if name == "grep" and not _is_piped() else []), *arguments[1:]]
     sys.stdout.flush()
     if os.name == "nt":  # there a process cannot become another
         from subprocess import run
 
         return "", run([program, *words[1:]], check=False).returncode
+    # Python ignores this signal, and what a process ignores its successor ignores too: it would complain instead.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     return os.execv(program, words)
 
 

@@ -1,7 +1,9 @@
 """`te --handle H [--chunk N]`: what was left out of an answer, piece by piece, every character once.
 
 What is behind a handle is one text. It is cut into chunks by the budget alone, so that chunk N is the same in whatever
-process it is asked for; a chunk ends with a line where a line ends in its last part.
+process, and in whatever form, it is asked for: each holds as much as fits as JSON, which takes the most room. A chunk
+ends with a line; only a line that is longer than a chunk goes on in the next, and the headers of both say so
+(`continues`, `continued`).
 
 The text of a large search is not written when the search is answered: that would take longer than the search. What
 ripgrep has printed is kept instead, with what is needed to put the same lines into the same order once more, and
@@ -11,9 +13,8 @@ how many of them the answer had shown; the text is made from that when the handl
 from __future__ import annotations
 
 import marshal  # fast and always loaded; what it reads was written by the same user, in a folder that is private
-import os
 
-from llm_do_mcp.te.envelope import TeError
+from llm_do_mcp.te.envelope import TeError, cut_lines, text_in_json
 from llm_do_mcp.te.handles import LARGEST, Handles, is_handle
 from llm_do_mcp.te.text import one_line
 
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 HEADER_ROOM = 200
 """Characters of a chunk's header at most."""
 _PIECE = 1 << 20
-_LOOK_BACK = 64 << 10
 _CAPPED = "# TE: the rest is more than is kept\n"
 
 
@@ -86,14 +86,17 @@ def _after(taken: Sequence[int], number: int, lines: Iterable[Line]) -> Iterator
 
 
 def _write(file: BinaryIO, lines: Iterable[Line]) -> None:
-    size = 0
+    size = cut = 0
     for line in lines:
         text = line.text.encode() + b"\n"
+        cut += line.is_cut
         size += len(text)
         if size > LARGEST:
             file.write(_CAPPED.encode())
             return
         file.write(text)
+    if cut:
+        file.write(cut_lines(cut).encode() + b"\n")
 
 
 def chunk_asked_for(arguments: Sequence[str]) -> tuple[str, int]:
@@ -123,39 +126,46 @@ def serve(handle: str, number: int, text: BinaryIO, frame: Frame) -> str:
     Raises:
         TeError: `no_such_chunk`; or `budget_too_small`, where not even a character has room beside the header.
     """
-    room = (frame.budget - HEADER_ROOM) // frame.form.size_factor
-    if room < 4:
+    room = frame.budget - HEADER_ROOM
+    if room < text_in_json("\n"):
         raise TeError("budget_too_small", "the budget has no room for a chunk")
-    size = os.fstat(text.fileno()).st_size
-    start, chunks = 0, 0
-    wanted = b""
-    while start < size or not chunks:
-        end = _end_of_chunk(text, start, size, room)
+    chunks = 0
+    before = last = wanted = ""
+    for last in _chunks(text, room):
         chunks += 1
         if chunks == number:
-            text.seek(start)
-            wanted = text.read(end - start)
-        start = end
+            wanted = last
+        elif chunks < number:
+            before = last
     if number > chunks:
         raise TeError("no_such_chunk", f"{handle} has {chunks} chunk{'s' if chunks > 1 else ''} at this budget")
     fields: dict[str, int | str] = {"handle": handle, "chunk": number, "chunks": chunks}
     if number < chunks:
         fields["truncated"] = True
-    return frame.form.text("handle", fields, wanted.decode())
+    if before and not before.endswith("\n"):
+        fields["continued"] = True
+    if number < chunks and not wanted.endswith("\n"):
+        fields["continues"] = True
+    return frame.form.text("handle", fields, wanted)
 
 
-def _end_of_chunk(text: BinaryIO, start: int, size: int, room: int) -> int:
-    """Where the chunk ends that starts here: behind a line, or else behind a character."""
-    if size - start <= room:
-        return size
-    from_ = max(start, start + room - _LOOK_BACK)
-    text.seek(from_)
-    last = text.read(start + room - from_)
-    if (newline := last.rfind(b"\n")) >= 0:
-        return from_ + newline + 1
-    end = len(last)
-    following = text.read(1)
-    while end and following and following[0] & 0xC0 == 0x80:  # in the middle of a character
-        end -= 1
-        following = last[end : end + 1]
-    return from_ + end
+def _chunks(text: BinaryIO, room: int) -> Iterator[str]:
+    """The chunks of a text, each of at most `room` characters as JSON; at least one."""
+    start = 0
+    while piece := _chunk(text, start, room):
+        yield piece
+        start += len(piece.encode())
+    if not start:
+        yield ""
+
+
+def _chunk(text: BinaryIO, start: int, room: int) -> str:
+    text.seek(start)
+    read = text.read(4 * room)  # a character has up to four bytes, the last of which may be cut off here
+    whole = read.decode("utf-8", "ignore")
+    piece = whole[:room]
+    while (size := text_in_json(piece)) > room:
+        piece = piece[: len(piece) * room // size]  # nearly: what is escaped may stand at its end
+    if len(piece) < len(whole) and (newline := piece.rfind("\n")) >= 0:
+        return piece[: newline + 1]
+    return piece

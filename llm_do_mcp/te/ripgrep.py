@@ -1,8 +1,9 @@
 """Finding ripgrep, starting it, and reading what it prints without ever holding all of it.
 
-Two threads read its two outputs, so that the same code serves every platform; the caller's thread waits for the
-next piece with a short timeout, which is where a cancelled or late search is noticed. A search that ends early
-kills ripgrep at once.
+The caller's thread reads what it prints, and only when that is worth it: ripgrep writes once for each file, and
+whoever is woken by each of these writes takes the processor from the search. A thread reads its complaints, another
+one kills it at once when the search is cancelled or late, by which the reading ends: the same code serves every
+platform.
 
 ripgrep's own configuration file can make it run programs (`--pre`): it is never read.
 """
@@ -13,6 +14,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 
 from llm_do_mcp.te.envelope import TeError
@@ -24,9 +26,15 @@ if TYPE_CHECKING:
 
 OLDEST = 14
 """The first major version with `\\b{start}`, which grep's `\\<` needs."""
-PIECE = 1 << 20
-MOST_WAITING = 8 << 20
-WORTH_WAKING = 1 << 16
+PIECE = 1 << 19
+"""Bytes that are read at once; more would not stay in the processor's cache until they are counted."""
+PIPE = 1 << 20
+WORTH_READING = 1 << 15
+"""Bytes; after a piece that was smaller, reading pauses, so that the next one is larger."""
+PAUSE_SHARE = 1 / 32
+"""How long it pauses: a part of the time that the search has taken so far, and"""
+LONGEST_PAUSE = 0.005
+"""seconds at most."""
 POLL_SECONDS = 0.05
 MEMORY = 768 << 20
 """Bytes that ripgrep may allocate (Linux): it holds a whole line, however long, and one file's results per thread."""
@@ -62,12 +70,15 @@ class Ripgrep:
         self.confined = confined
         self.working_folder = working_folder
 
-    def start(self, arguments: Sequence[str], *, reading: int = subprocess.DEVNULL) -> Search:
+    def start(
+        self, arguments: Sequence[str], *, reading: int = subprocess.DEVNULL, patience: Patience | None = None
+    ) -> Search:
         """Start one search.
 
         Args:
             arguments: Its flags, and what is to be searched.
             reading: A handle that it has as its standard input.
+            patience: When this search is to stop; None for when the command is.
 
         Raises:
             TeError: `ripgrep_missing` or `nothing_to_search`: it, or the folder, is not there any more;
@@ -84,7 +95,7 @@ class Ripgrep:
                 raise _missing("the ripgrep that was used is gone") from error
             raise TeError("nothing_to_search", "a folder to search is gone, or may not be entered") from error
         _bound(process, self.patience.seconds)
-        return Search(process, self.patience)
+        return Search(process, patience or self.patience)
 
     def output(self, arguments: Sequence[str], *, reading: int = subprocess.DEVNULL) -> tuple[int, bytes]:
         """Exit code and output of a search whose output is known to be small."""
@@ -137,16 +148,17 @@ class Search:
     def __init__(self, process: subprocess.Popen[bytes], patience: Patience) -> None:
         self._process = process
         self._patience = patience
-        self._printed = _Printed()
+        self._ended = threading.Event()
+        self._stopped: Exception | None = None
         self.exit_code = 0
         self.complaints = 0
         self.complaint = b""
-        self._readers = [
-            threading.Thread(target=self._read_output, name="te-output", daemon=True),
+        self._threads = [
             threading.Thread(target=self._read_complaints, name="te-complaints", daemon=True),
+            threading.Thread(target=self._watch, name="te-watch", daemon=True),
         ]
-        for reader in self._readers:
-            reader.start()
+        for thread in self._threads:
+            thread.start()
 
     def pieces(self) -> Iterator[bytes]:
         """What ripgrep prints, piece by piece. Its end, however it comes, is the end of the process.
@@ -154,32 +166,44 @@ class Search:
         Raises:
             Interrupted: Cancelled or timed out; ripgrep has been killed.
         """
+        stream = self._process.stdout
+        assert stream is not None
+        complete = False
         try:
-            while not self._printed.ended:
-                self._patience.check()
-                if piece := self._printed.take(POLL_SECONDS):
-                    yield piece
+            self._patience.check()
+            _widen(stream.fileno())
+            began = time.monotonic()
+            while piece := stream.read(PIECE):
+                yield piece
+                if self._stopped is not None:
+                    break
+                if len(piece) < WORTH_READING:
+                    time.sleep(min((time.monotonic() - began) * PAUSE_SHARE, LONGEST_PAUSE))
+            if self._stopped is not None:
+                raise self._stopped
+            complete = True
         finally:
+            if not complete:
+                self._process.kill()
             self._end()
 
     def _end(self) -> None:
-        if not self._printed.ended:
-            self._process.kill()
-            self._printed.drop()
-        for reader in self._readers:
-            reader.join()
         self.exit_code = self._process.wait()
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
         for stream in (self._process.stdout, self._process.stderr):
             if stream is not None:
                 stream.close()
 
-    def _read_output(self) -> None:
-        stream = self._process.stdout
-        assert stream is not None
-        _widen(stream.fileno())
-        while piece := stream.read(PIECE):
-            self._printed.put(piece)
-        self._printed.put(b"")
+    def _watch(self) -> None:
+        """Kill ripgrep when it is over; then nothing more is to be read, and the reader sees why."""
+        try:
+            while not self._ended.wait(POLL_SECONDS):
+                self._patience.check()
+        except Exception as reason:  # also a fault of who was asked: it is the reader's to tell
+            self._stopped = reason
+            self._process.kill()
 
     def _read_complaints(self) -> None:
         stream = self._process.stderr
@@ -189,53 +213,6 @@ class Search:
             self.complaint = (self.complaint + piece)[:2000]
             self.complaints += (last[-1:] + piece).count(b"\n" + COMPLAINT)
             last = piece
-
-
-class _Printed:
-    """What has been read and not been taken yet, handed from one thread to another.
-
-    ripgrep writes once for each file; handing over each of these pieces would cost more than all the rest of a search
-    does. So the taker is woken when there is something worth it, or at the end. Who puts waits while there is too much.
-    """
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._pieces: list[bytes] = []
-        self._size = 0
-        self._closed = self._dropped = False
-
-    @property
-    def ended(self) -> bool:
-        """Whether all has been taken."""
-        return self._closed and not self._pieces
-
-    def put(self, piece: bytes) -> None:
-        """Add a piece; an empty one is the end."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._size < MOST_WAITING or self._dropped)
-            if piece and not self._dropped:
-                self._pieces.append(piece)
-                self._size += len(piece)
-            self._closed = not piece
-            if self._closed or self._size >= WORTH_WAKING:
-                self._changed.notify_all()
-
-    def take(self, seconds: float) -> bytes:
-        """All that is there, once that is worth it or after some time; empty if there is nothing."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._size >= WORTH_WAKING, seconds)
-            taken = b"".join(self._pieces)
-            self._pieces.clear()
-            self._size = 0
-            self._changed.notify_all()
-        return taken
-
-    def drop(self) -> None:
-        """Nothing more will be taken."""
-        with self._changed:
-            self._dropped = True
-            self._pieces.clear()
-            self._changed.notify_all()
 
 
 def find() -> str:
@@ -296,7 +273,7 @@ def _widen(pipe: int) -> None:
         import fcntl
 
         with suppress(OSError):  # a user may hold only so much of it
-            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIECE)
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE)
 
 
 def _bound(process: subprocess.Popen[bytes], seconds: float) -> None:

@@ -32,7 +32,7 @@ HANDLES = "/proc/self/fd"
 
 
 class IsLink(OSError):
-    """A path in a guarded root that is a link, or goes through one."""
+    """A path that is a link, or goes through one, where that may not be followed."""
 
 
 class Root:
@@ -43,9 +43,18 @@ class Root:
         folder: Its absolute path, or a handle that the caller keeps open.
         suffixes: The only suffixes of files that may be seen, or None for all.
         guarded: Whether it is held by a handle and links in paths are refused.
+        contained: Whether links in paths are refused that lead out of it, also where it is not guarded.
     """
 
-    def __init__(self, alias: str, folder: str | int, suffixes: Sequence[str] | None, *, guarded: bool) -> None:
+    def __init__(
+        self,
+        alias: str,
+        folder: str | int,
+        suffixes: Sequence[str] | None,
+        *,
+        guarded: bool,
+        contained: bool = True,
+    ) -> None:
         self.alias = alias
         self.path = folder if isinstance(folder, str) else f"{HANDLES}/{folder}"
         self.suffixes = None if suffixes is None else tuple(suffix.lower() for suffix in suffixes)
@@ -53,6 +62,7 @@ class Root:
         if guarded and _BY_HANDLE:
             self.handle = os.open(folder, _FOLDER_FLAGS) if isinstance(folder, str) else os.dup(folder)
         self.guarded = guarded
+        self.contained = contained or guarded
         self.mount: str | None = None
         """How ripgrep is told of this root, and how its results start; None while it is not searched."""
 
@@ -63,18 +73,30 @@ class Root:
             return f"{HANDLES}/{self.handle}"
         return self.path.replace(os.sep, "/").rstrip("/") or "/"
 
-    def stat(self, relative: str) -> os.stat_result:
-        """Like `os.stat`; raises `OSError`, and `IsLink` for a link on the way where the root is guarded."""
+    def stat(self, relative: str, *, itself: bool = False) -> os.stat_result:
+        """Like `os.stat`, or `os.lstat` (`itself`); raises `OSError`, and `IsLink` for a link that is refused."""
         if self.handle is None:
-            return os.stat(self._join(relative))
+            above, _, name = relative.rpartition("/")
+            return os.lstat(os.path.join(self._join(above), name)) if itself else os.stat(self._join(relative))
         folder, name = self._enter(relative)
         try:
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
         finally:
             os.close(folder)
-        if stat.S_ISLNK(found.st_mode):
+        if stat.S_ISLNK(found.st_mode) and not itself:
             raise IsLink(relative)
         return found
+
+    def may_be_read(self, relative: str, *, is_folder: bool) -> bool:
+        """Whether its permissions let us read a file, or list a folder."""
+        wanted = os.R_OK | os.X_OK if is_folder else os.R_OK
+        if self.handle is None:
+            return os.access(self._join(relative), wanted)
+        folder, name = self._enter(relative)
+        try:
+            return os.access(name, wanted, dir_fd=folder)
+        finally:
+            os.close(folder)
 
     def open(self, relative: str) -> int:
         """A handle on a regular file, for reading. Never waits for a FIFO; raises `OSError`."""
@@ -96,7 +118,8 @@ class Root:
         if self.handle is None:
             return Folder(self._join(relative), None, guarded=self.guarded)
         if not relative:
-            return Folder("", os.dup(self.handle), guarded=True)
+            # Opened anew: the handle that we were given may be one that cannot be listed (`O_PATH`).
+            return Folder("", os.open(".", _FOLDER_FLAGS, dir_fd=self.handle), guarded=True)
         above, name = self._enter(relative)
         try:
             return Folder("", os.open(name, _FOLDER_FLAGS | _NO_LINKS, dir_fd=above), guarded=True)
@@ -126,11 +149,14 @@ class Root:
 
     def _join(self, relative: str) -> str:
         path = os.path.join(self.path, relative)
-        if self.guarded:  # no handles here (Windows): a check by name, which a race can pass
-            real, root = os.path.realpath(path), os.path.realpath(self.path)
-            if os.path.commonpath([real, root]) != root:
-                raise IsLink(relative)
+        if self.contained and self.leads_out(relative):
+            raise IsLink(relative)
         return path
+
+    def leads_out(self, relative: str) -> bool:
+        """Whether links on the way lead out of it: by name, so that a race can pass, for where there is no handle."""
+        real, root = os.path.realpath(os.path.join(self.path, relative)), os.path.realpath(self.path)
+        return os.path.commonpath([real, root]) != root
 
     def close(self) -> None:
         if self.handle is not None:
@@ -193,6 +219,10 @@ class Folder:
             self._handle = None
 
 
+def _kind_of(mode: int) -> str:
+    return {stat.S_IFREG: "f", stat.S_IFDIR: "d", stat.S_IFLNK: "l"}.get(stat.S_IFMT(mode), "o")
+
+
 def _kind(entry: os.DirEntry[str]) -> str:
     if entry.is_symlink():
         return "l"
@@ -204,15 +234,16 @@ def _kind(entry: os.DirEntry[str]) -> str:
 class Place:
     """A path that a command named: a root and a path below it (empty for the root itself).
 
-    `size` is a file's size in bytes, and None for a folder.
+    `size` is a file's size in bytes, and None for what is none. `kind` is as in `Folder.entries`.
     """
 
-    __slots__ = ("relative", "root", "size")
+    __slots__ = ("kind", "relative", "root", "size")
 
-    def __init__(self, root: Root, relative: str, size: int | None = None) -> None:
+    def __init__(self, root: Root, relative: str, size: int | None = None, kind: str = "d") -> None:
         self.root = root
         self.relative = relative
         self.size = size
+        self.kind = kind
 
     @property
     def argument(self) -> str:
@@ -258,20 +289,24 @@ class Workspace:
         self._unlisted = dict(unlisted or {})
         self._rules: dict[Root, Unlisted] = {}
         self._named: list[tuple[Root, str]] = []
+        self._mounted: list[tuple[str, Root]] = []
+        """How paths start that ripgrep prints, and where they lie."""
         self.hidden = frozenset(map(_folded, hidden))
         self.guarded = guarded
         self.roots: list[Root] = []
         try:
             for alias, folder in roots.items():
                 allowed = suffixes.get(alias)
-                self.roots.append(Root("" if alias == "." else alias, folder, allowed, guarded=guarded))
+                name = "" if alias == "." else alias
+                self.roots.append(Root(name, folder, allowed, guarded=guarded, contained=not open_ended))
         except OSError as error:
             self.close()
             raise TeError("nothing_to_search", f"the folder {alias} cannot be opened") from error
         if not self.roots:
             raise TeError("nothing_to_search", "there is no folder to search")
         self.plain = not self.roots[0].alias
-        self._beyond = Root("", "/", None, guarded=False) if open_ended and os.name == "posix" else None
+        beyond = open_ended and os.name == "posix"
+        self._beyond = Root("", "/", None, guarded=False, contained=False) if beyond else None
         """Where paths lead that leave the workspace; None if they must not."""
 
     def close(self) -> None:
@@ -286,12 +321,11 @@ class Workspace:
         Returns:
             The folder in which ripgrep has to run.
         """
-        if len(searched) == 1:
-            searched[0].mount = "."
-            return searched[0].reached
+        alone = len(searched) == 1
         for root in searched:
-            root.mount = "" if root is self._beyond else root.reached
-        return os.path.abspath(os.sep)
+            root.mount = "." if alone else "" if root is self._beyond else root.reached
+        self._mounted = [(f"{root.mount}/", root) for root in self._all() if root.mount is not None]
+        return searched[0].reached if alone else os.path.abspath(os.sep)
 
     def mounts(self) -> list[str | None]:
         """How ripgrep was told of each root; None for those that were not searched."""
@@ -301,27 +335,39 @@ class Workspace:
         """What ripgrep printed in another process is read now, which was told of the roots in this way."""
         for root, mount in zip(self._all(), mounts, strict=False):
             root.mount = mount
+        self._mounted = [(f"{root.mount}/", root) for root in self._all() if root.mount is not None]
+
+    def holds(self, folder: str) -> bool:
+        """Whether a folder lies below what is searched, as far as its path tells."""
+        path = os.path.realpath(folder) + os.sep
+        return any(path.startswith(os.path.join(os.path.realpath(root.reached), "")) for _, root in self._mounted)
 
     def _all(self) -> list[Root]:
         return self.roots if self._beyond is None else [*self.roots, self._beyond]
 
-    def resolve(self, argument: str) -> list[Place]:
+    def resolve(self, argument: str, *, itself: bool = False) -> list[Place]:
         """The places that a path names: several for the virtual folder itself.
 
+        Args:
+            argument: The path.
+            itself: Whether just what is there is meant, of whatever kind: a link is a link, and nothing is read.
+
         Raises:
-            TeError: `outside`, `path_not_found`, `not_readable` or `not_a_file`, with the path as it was given.
+            TeError: `outside`, `path_not_found`, `not_readable`, `not_a_file` or `standard_input`.
         """
         shown = one_line(argument)
         missing = TeError("path_not_found", f"no such file or folder: {shown}")
         if not argument or "\0" in argument:
             raise missing
+        if argument == "-":
+            raise TeError("standard_input", "standard input is not read, only files (te -i grep in a shell reads it)")
         try:
             parts = self._parts(real_path(argument), shown)
         except TeError:
             if self._beyond is None:
                 raise
             path = os.path.normpath(os.path.join(self.roots[0].path, *self._base, argument))
-            if (place := self._place(self._beyond, path.lstrip("/"), shown)) is None:
+            if (place := self._place(self._beyond, path.lstrip("/"), shown, itself=itself)) is None:
                 raise missing from None
             return [place]
         if self._is_hidden(parts):
@@ -333,7 +379,7 @@ class Workspace:
             raise TeError("not_readable", f"{shown} is not searched: {self.left_out[parts[0]]}")
         if root is None:
             raise TeError("path_not_found", f"{missing.message}; the folders here are {self._aliases()}")
-        place = self._place(root, "/".join(parts if self.plain else parts[1:]), shown)
+        place = self._place(root, "/".join(parts if self.plain else parts[1:]), shown, itself=itself)
         if place is None:
             raise missing
         if place.relative and parts != self._base:
@@ -358,11 +404,6 @@ class Workspace:
     def _is_hidden(self, parts: Sequence[str]) -> bool:
         return any(map(self.hides, parts))
 
-    def _surely_shown(self, path: str) -> bool:
-        """Whether no name in a path can be hidden; told at once, for the many paths of which it is true."""
-        folded = path.casefold()
-        return path.isascii() and not any(name in folded for name in self.hidden)
-
     def _aliases(self) -> str:
         return " ".join(root.alias for root in self.roots[:20])
 
@@ -386,55 +427,80 @@ class Workspace:
                 parts.append(part)
         return parts
 
-    def _place(self, root: Root, relative: str, shown: str) -> Place | None:
+    def _place(self, root: Root, relative: str, shown: str, *, itself: bool) -> Place | None:
         """What is there, or None if nothing is."""
+        unreadable = TeError("not_readable", f"{shown} may not be read")
         try:
-            found = root.stat(relative)
+            found = root.stat(relative, itself=itself)
+            kind = _kind_of(found.st_mode)
+            readable = itself or kind == "o" or root.may_be_read(relative, is_folder=kind == "d")
         except IsLink as error:
-            raise TeError("outside", f"{shown} leads through a link; name the file or folder itself") from error
+            through = "a link; name the file or folder itself" if self.guarded else "a link out of what may be searched"
+            raise TeError("outside", f"{shown} leads through {through}") from error
         except PermissionError as error:
-            raise TeError("not_readable", f"{shown} may not be read") from error
+            raise unreadable from error
         except (OSError, ValueError):
             return None
-        if stat.S_ISDIR(found.st_mode):
-            return Place(root, relative)
-        if not stat.S_ISREG(found.st_mode):
+        if kind == "o" and not itself:
             raise TeError("not_a_file", f"{shown} is neither a regular file nor a folder")
-        return Place(root, relative, found.st_size)
+        if not readable:
+            raise unreadable
+        return Place(root, relative, found.st_size if kind == "f" else None, kind)
 
     def locate(self, path: bytes) -> tuple[Root, str]:
         """The root and the relative path of a path that ripgrep printed."""
         name = os.fsdecode(path)
-        for root in self._all():
-            if root.mount is not None and name.startswith(root.mount + "/"):
-                return root, name[len(root.mount) + 1 :]
+        for start, root in self._mounted:
+            if name.startswith(start):
+                return root, name[len(start) :]
         raise ValueError("ripgrep printed a path of no root")
 
-    def is_seen(self, path: bytes) -> bool:
-        """Whether a file that ripgrep found may be seen at all."""
+    def seen(self, paths: Sequence[bytes]) -> list[bool]:
+        """Which of the files that ripgrep found may be seen at all."""
+        # Told at once where it is true of all: no name in the paths is hidden, and there are no other rules.
+        together = b"\n".join(paths)
+        folded = together.lower()
+        may_hide = not together.isascii() or any(os.fsencode(name) in folded for name in self.hidden)
+        if not paths or not (may_hide or any(self._has_rules(root) for _, root in self._mounted)):
+            return [True] * len(paths)
+        return list(map(self._is_seen, paths))
+
+    def contains(self, path: bytes) -> bool:
+        """Whether a file that ripgrep found by following links lies where paths may lead."""
         root, relative = self.locate(path)
-        if not self._surely_shown(relative) and self._is_hidden(relative.split("/")):
+        return not root.contained or not root.leads_out(relative)
+
+    def _has_rules(self, root: Root) -> bool:
+        return root.suffixes is not None or self._rules_of(root).any
+
+    def _is_seen(self, path: bytes) -> bool:
+        root, relative = self.locate(path)
+        if self._is_hidden(relative.split("/")):
             return False
         return root.shows(relative) and not self.unlists(root, relative, is_folder=False)
 
     def unlists(self, root: Root, relative: str, *, is_folder: bool) -> bool:
         """Whether a `.llm-doignore` keeps a path out of what is found; what is named itself is found all the same."""
-        if root not in self._rules:
-            from llm_do_mcp.te.unlisted import Unlisted
-
-            self._rules[root] = Unlisted(root, *self._unlisted.get(root.alias or ".", ("", "")))
-        rules = self._rules[root]
+        rules = self._rules_of(root)
         if not rules.any:
             return False
         named = [name for place, name in self._named if place is root and f"{relative}/".startswith(f"{name}/")]
         return rules.hide(relative, max(map(len, named), default=0), is_folder=is_folder)
 
+    def _rules_of(self, root: Root) -> Unlisted:
+        if root not in self._rules:
+            from llm_do_mcp.te.unlisted import Unlisted
+
+            self._rules[root] = Unlisted(root, *self._unlisted.get(root.alias or ".", ("", "")))
+        return self._rules[root]
+
     def order(self, path: bytes) -> tuple[int, bytes]:
         """Where a path that ripgrep printed comes in an answer: by root, in the order they were given, then by name."""
-        for index, root in enumerate(self._all()):
-            if root.mount == "." or (root.mount is not None and path.startswith(os.fsencode(root.mount + "/"))):
+        name = os.fsdecode(path) if len(self._mounted) > 1 else ""
+        for index, (start, _) in enumerate(self._mounted):
+            if name.startswith(start):
                 return index, path
-        return len(self.roots), path
+        return len(self._mounted), path
 
     def shown(self, root: Root, relative: str) -> str:
         """A file's name in the answer, usable as a path in the next command."""

@@ -7,6 +7,7 @@ Markdown its headings. Only so much of a file is read for it, and where that is 
 from __future__ import annotations
 
 from llm_do_mcp.te.text import shown_text
+from llm_do_mcp.te.textfile import HEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,12 +20,6 @@ READ = 2 << 20
 NAME = 40
 MOST_COLUMNS = 50
 WIDTH = 240
-_LEVEL = rb"(?im)^.{0,100}?\b(trace|debug|info|notice|warn(?:ing)?|error|critical|fatal)\b"
-_TIME = (
-    rb"\b\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d(?::\d\d)?"
-    rb"|\b\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d|(?m:^)<?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
-)
-_WEIGHTS = ("FATAL", "CRITICAL", "ERROR", "WARN", "NOTICE", "INFO", "DEBUG", "TRACE")
 
 
 def shape(kind: str, path: str, file: TextFile) -> list[str]:
@@ -36,8 +31,11 @@ def shape(kind: str, path: str, file: TextFile) -> list[str]:
 def _json(path: str, file: TextFile) -> list[str]:
     from llm_do_mcp.te.jsonshape import shape_of
 
-    told = shape_of(file.beginning(READ))
-    return _wrapped("shape", [told], "" if file.size <= READ else f"in the first {READ >> 20} MiB")
+    text = file.beginning(READ)
+    read = HEAD if file.is_utf_16 else READ
+    told, fault = shape_of(text, goes_on=file.size > read)
+    partly = "" if file.size <= read else f"in the first {read >> 10:,} KiB"
+    return [*_wrapped("shape", [told], partly), *_fault(text, fault)]
 
 
 def _json_lines(path: str, file: TextFile) -> list[str]:
@@ -45,36 +43,42 @@ def _json_lines(path: str, file: TextFile) -> list[str]:
 
     first = file.beginning(READ).partition(b"\n")[0]
     number = "" if file.lines is None else f"{file.lines:,} records, "
-    return _wrapped("shape", [f"{number}the first {shape_of(first)}"])
+    told, fault = shape_of(first, goes_on=len(first) == READ)
+    return [*_wrapped("shape", [f"{number}the first {told}"]), *_fault(first, fault)]
+
+
+def _fault(text: bytes, at: int | None) -> list[str]:
+    if at is None:
+        return []
+    if at == len(text):
+        return ["broken: it ends before it is complete"]
+    before = text[:at]
+    column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
+    return [f"broken: from line {before.count(10) + 1:,}, column {column:,} on it is not JSON"]
 
 
 def _log(path: str, file: TextFile) -> list[str]:
-    import re
+    from llm_do_mcp.te.logs import WEIGHTS, Log
 
-    parts = [file.beginning(READ)]
-    if file.size > READ:
-        parts.append(file.tail(min(READ, file.size - READ)))
-    levels: dict[str, int] = {}
-    for part in parts:
-        for found in re.findall(_LEVEL, part):
-            level = found.decode().upper().removesuffix("ING")
-            levels[level] = levels.get(level, 0) + 1
-    first = re.search(_TIME, parts[0][: 1 << 16])
-    last = re.findall(_TIME, parts[-1][-(1 << 16) :])
-    told = [f"{level} {levels[level]:,}" for level in _WEIGHTS if level in levels]
+    text = file.beginning(READ)
+    if file.size > READ and not file.is_utf_16:
+        text += file.tail(min(READ, file.size - READ))
+    log = Log(text.split(b"\n"))
+    told = [f"{level} {log.levels[level]:,}" for level in WEIGHTS if level in log.levels]
     partly = "" if file.size <= 2 * READ else f"in the first and last {READ >> 20} MiB"
-    span = [f"from {_plain(first[0])} to {_plain(last[-1])}"] if first and last else []
-    return [*_wrapped("severities", told, partly), *_wrapped("time", span)]
+    span = [f"from {log.first.decode()} to {log.last.decode()}"] if log.first else []
+    return [*_wrapped("severities", told, partly), *_wrapped("time", span, partly)]
 
 
 def _table(path: str, file: TextFile) -> list[str]:
     import csv
+    import io
 
     head = file.beginning(READ)
     first = head.partition(b"\n")[0]
     mark = max("\t,;|", key=lambda mark: first.count(mark.encode()))
     try:
-        rows = csv.reader(head.decode("utf-8", "replace").splitlines(keepends=True), delimiter=mark)
+        rows = csv.reader(io.StringIO(head.decode("utf-8", "replace"), newline=""), delimiter=mark)
         columns = next(rows, [])
         counted = sum(1 for row in rows if row)
     except csv.Error:
@@ -83,8 +87,15 @@ def _table(path: str, file: TextFile) -> list[str]:
         counted = file.lines - 1
     about = "about " if file.size > READ and (file.has_quotes or file.lines is None) else ""
     named = [shown_text(column.strip().encode(), NAME) for column in columns[:MOST_COLUMNS]]
+    is_header = all(named) and not any(map(_is_value, named))
+    counted, without = (counted, "") if is_header else (counted + 1, " without names, the first row")
     named.extend([f"{len(columns) - MOST_COLUMNS} more"] if len(columns) > MOST_COLUMNS else [])
-    return _wrapped(f"{about}{counted:,} rows, {len(columns)} columns", named)
+    return _wrapped(f"{about}{counted:,} rows, {len(columns)} columns{without}", named)
+
+
+def _is_value(cell: str) -> bool:
+    """Whether it is a number or a date, as no column is called."""
+    return cell.lstrip("+-$€£").replace(",", "").replace(".", "").replace("-", "").replace(":", "").isdecimal()
 
 
 def _code(path: str, file: TextFile) -> list[str]:
@@ -107,10 +118,6 @@ def _wrapped(name: str, items: Sequence[str], more: str = "") -> list[str]:
             line = "  "
         line += piece
     return [*lines, line]
-
-
-def _plain(text: bytes) -> str:
-    return shown_text(text.lstrip(b"<"), NAME)
 
 
 _SHAPES: dict[str, Callable[[str, TextFile], list[str]]] = {

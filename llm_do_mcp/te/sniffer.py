@@ -84,12 +84,21 @@ def _by_suffix(name: str) -> str:
 
 
 def _is_logged(line: bytes) -> bool:
-    """A line that starts with a time, or has a severity near its start."""
-    start = line[:60].lstrip(b"[<( ")
-    date = start[:4].isdigit() and start[4:5] in (b"-", b"/") and start[5:7].isdigit()
-    syslog = start[:3] in _MONTHS and start[4:6].strip().isdigit() and start[9:10] == b":"
-    words = start.replace(b"]", b" ").replace(b":", b" ").split(b" ", 1)
-    return date or syslog or words[0].startswith(_LEVELS)
+    """A line that starts with a time of day or a severity, or has a server's time in brackets. A diary has dates."""
+    start = line[:80].lstrip(b"[<( ")
+    if start[:4].isdigit() and start[4:5] in (b"-", b"/") and start[5:7].isdigit() and start[8:10].isdigit():
+        clock = start[10:14]
+        return (clock[:1] in (b"T", b" ") and clock[1:3].isdigit() and clock[3:] == b":") or _is_level(start[10:])
+    if start[:3] in _MONTHS and start[4:6].strip().isdigit() and start[9:10] == b":":
+        return True
+    in_brackets = line[line.find(b"[", 0, 80) + 1 :][:12]
+    access = in_brackets[:2].isdigit() and in_brackets[2:3] == b"/" and in_brackets[3:6] in _MONTHS
+    return access or _is_level(start)
+
+
+def _is_level(text: bytes) -> bool:
+    words = text.lstrip(b" [(<|-").replace(b"]", b" ").replace(b":", b" ").split(None, 1)
+    return bool(words) and words[0].rstrip(b")>|,").removesuffix(b"ING") in _LEVELS
 
 
 def _is_json(start: bytes, lines: Sequence[bytes]) -> bool:

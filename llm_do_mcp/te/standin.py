@@ -22,7 +22,7 @@ from llm_do_mcp.te.walk import Walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import BinaryIO
 
 TYPES = {
@@ -57,11 +57,13 @@ TYPES = {
     "xml": "*.xml *.xsd *.xsl *.xslt *.svg",
     "yaml": "*.yaml *.yml",
 }
-HEAD = 64 << 10
+BLOCK = 64 << 10
+"""Bytes that are read at once, as ripgrep does: what precedes the first NUL by more is told before it is met."""
 _OMITTED = b" [... omitted end of long line]"
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _FOREVER = float("inf")
+_POSIX_CLASS = re.compile(r"\[([:.=])\^?\w+\1\]")
 
 
 class _Refused(Exception):
@@ -104,6 +106,8 @@ class StandIn:
         self.found = False
         self.failed = False
         self._printed_file = False
+        self._with_binary = True
+        """Whether a file is searched also where it turns out to be binary."""
         self._rules = self._all_rules()
         self._types, self._not_types = (self._names_of_types(name) for name in ("type", "type-not"))
         self._pattern = None if self.asked.has("files") else self._compiled()
@@ -116,7 +120,7 @@ class StandIn:
         """Search; returns ripgrep's exit code."""
         for path in self.asked.paths:
             if path == "-":
-                self._search(sys.stdin.fileno(), b"-", named=True)
+                self._search(sys.stdin.fileno(), b"-")
                 continue
             try:
                 self._below(path)
@@ -133,12 +137,13 @@ class StandIn:
             hidden=(),
             suffixes={},
             guarded=self.asked.has("guarded"),
+            open_ended=not self.asked.has("guarded"),  # who started us has settled where paths may lead
             gitignore=not self.asked.has("no-ignore-vcs"),
         )
         root = workspace.roots[0]
         try:
             if not stat.S_ISDIR(root.stat(relative).st_mode):
-                self._file(root, relative, os.fsencode(path), named=True)
+                self._file(root, relative, os.fsencode(path))
                 return
             walk = Walk(
                 workspace,
@@ -147,15 +152,17 @@ class StandIn:
                 no_ignore=self.asked.has("no-ignore"),
                 wanted=lambda below, is_folder: self._wanted(f"{folder}/{below}", is_folder=is_folder),
             )
+            self._with_binary = self.asked.has("binary")
             for entry in walk.below(Place(root, relative)):
                 if entry.kind == "f":
-                    self._file(root, entry.relative, os.fsencode(f"{folder}/{entry.relative}"), named=False)
+                    self._file(root, entry.relative, os.fsencode(f"{folder}/{entry.relative}"))
             for _ in range(walk.errors):
                 self._complain(f"{path}: a folder could not be read")
         finally:
+            self._with_binary = True
             workspace.close()
 
-    def _file(self, root: Root, relative: str, shown: bytes, *, named: bool) -> None:
+    def _file(self, root: Root, relative: str, shown: bytes) -> None:
         if self.asked.has("files"):
             self.found = True
             return
@@ -167,7 +174,7 @@ class StandIn:
         if self._largest is not None and os.fstat(handle).st_size > self._largest:
             os.close(handle)
             return
-        self._search(handle, shown, named=named)
+        self._search(handle, shown)
 
     def _wanted(self, path: str, *, is_folder: bool) -> bool | None:
         """What globs and types say, in the order of their weight."""
@@ -219,38 +226,33 @@ class StandIn:
         if self.asked.has("line-regexp"):
             whole = rf"^(?:{whole})$"
         smart = self.asked.has("smart-case") and not any(character.isupper() for character in whole)
+        if self.asked.has("pcre2") and _POSIX_CLASS.search(whole):
+            raise _Refused("regex parse error:\nerror: without ripgrep, -P takes no [:class:], [.x.] or [=x=]")
         try:
             return re.compile(whole, re.IGNORECASE if smart or self.asked.has("ignore-case") else 0)
         except (re.error, RecursionError, OverflowError, ValueError) as error:
             raise _Refused(f"regex parse error:\nerror: {str(error) or 'it is too deep'}") from error
 
-    def _search(self, handle: int, shown: bytes, *, named: bool) -> None:
-        with BufferedReader(FileIO(handle, closefd=handle > 2), HEAD) as file:
+    def _search(self, handle: int, shown: bytes) -> None:
+        with BufferedReader(FileIO(handle, closefd=handle > 2), BLOCK) as file:
             try:
-                self._search_file(file, shown, named=named)
+                self._search_file(file, shown)
             except OSError as error:
                 self._complain(f"{os.fsdecode(shown)}: {error.strerror}")
         self.out.flush()
 
-    def _search_file(self, file: BufferedReader[FileIO], shown: bytes, *, named: bool) -> None:
-        head = file.peek(HEAD)
-        is_utf_16 = head.startswith(_UTF_16) and not self.asked.has("encoding")
-        if b"\0" in head and not (named or is_utf_16 or self.asked.has("text")):
-            return
+    def _search_file(self, file: BufferedReader[FileIO], shown: bytes) -> None:
+        is_utf_16 = file.peek(BLOCK).startswith(_UTF_16) and not self.asked.has("encoding")
         lines = matches = 0
         pattern = self._pattern
         assert pattern is not None
         printed = _Printed(self, shown)
         invert, only = self.asked.has("invert-match"), self.asked.has("only-matching")
-        stops_at_first = self.asked.has("files-with-matches") or self.asked.has("files-without-match")
+        stops_at_first = self.asked.has("files-with-matches")
         every = (only or self.asked.has("count-matches")) and not invert
-        for number, offset, line in _lines(file, is_utf_16=is_utf_16):
-            if b"\0" in line and not (self.asked.has("text") or (named and printed.lists)):
-                if named and (matches or pattern.search(_text(line))):
-                    printed.note(b"binary file matches", line, offset)
-                elif matches:
-                    printed.note(b"WARNING: stopped searching binary file after match", line, offset)
-                self.found = self.found or named or bool(matches)
+        source = _Lines(_blocks(file, is_utf_16=is_utf_16), text=self.asked.has("text"))
+        for number, offset, line in source:
+            if source.is_binary and not self._with_binary:
                 return
             text = _text(line)
             if bool(pattern.search(text)) is invert:
@@ -261,7 +263,7 @@ class StandIn:
             lines += 1
             occurrences = [found.span() for found in pattern.finditer(text)] if every else []
             matches += len(occurrences) or 1
-            if stops_at_first:
+            if stops_at_first or (source.is_binary and not printed.lists):
                 break
             if only:
                 for start, end in occurrences:
@@ -271,6 +273,8 @@ class StandIn:
                     printed.hit(number, offset + before, _bytes(text[start:end]))
             else:
                 printed.hit(number, offset, line)
+        if source.is_binary and matches:
+            printed.note()
         printed.end(matches)
 
     def _complain(self, message: str) -> None:
@@ -289,7 +293,7 @@ class _Printed:
         self._last = 0  # the number of the last line that was printed
         self._wanted_after = 0
         self._waiting: list[tuple[int, int, bytes]] = []
-        self.lists = any(map(self._asked.has, ("count", "count-matches", "files-with-matches", "files-without-match")))
+        self.lists = any(map(self._asked.has, ("count", "count-matches", "files-with-matches")))
 
     def hit(self, number: int, offset: int, text: bytes) -> None:
         if self.lists:
@@ -307,19 +311,17 @@ class _Printed:
         elif self._search._before:
             self._waiting = [*self._waiting, (number, offset, text)][-self._search._before :]
 
-    def note(self, what: bytes, line: bytes, offset: int) -> None:
-        at = offset + line.index(b"\0")
+    def note(self) -> None:
         if not self.lists:
             if not self._begun and self._search._printed_file:
                 self._search.out.write(b"\n")
             self._search._printed_file = True
-            self._search.out.write(b'%s: %s (found "\\0" byte around offset %d)\n' % (self._shown, what, at))
+            self._search.out.write(self._shown + b': binary file matches (found "\\0" byte around offset 0)\n')
 
     def end(self, matches: int) -> None:
         search, asked = self._search, self._asked
-        listed = bool(matches) is not asked.has("files-without-match")
-        search.found = search.found or listed
-        if not self.lists or not listed:
+        search.found = search.found or bool(matches)
+        if not self.lists or not (matches or asked.has("include-zero")):
             return
         search.out.write(self._shown + b"\0")
         if asked.has("count") or asked.has("count-matches"):
@@ -354,16 +356,43 @@ def _rooted(path: str) -> tuple[str, str]:
     return (path, "") if os.path.isdir(path) else (folder or ".", name)
 
 
-def _lines(file: BufferedReader[FileIO], *, is_utf_16: bool) -> Iterator[tuple[int, int, bytes]]:
-    """Number, offset and text of each line; UTF-16 as UTF-8."""
-    lines: Iterator[bytes] = iter(file)
-    if is_utf_16:
-        decoded = TextIOWrapper(file, encoding="utf-16", errors="replace", newline="\n")
-        lines = (line.encode("utf-8", "replace") for line in decoded)
-    offset = 0
-    for number, line in enumerate(lines, 1):
-        yield number, offset, line.removesuffix(b"\n")
-        offset += len(line)
+class _Lines:
+    """Number, offset and text of each line. From the first NUL on, each NUL ends a line too, as for grep.
+
+    Args:
+        blocks: Pieces of the file.
+        text: Whether a NUL is a character like any other.
+    """
+
+    def __init__(self, blocks: Iterable[bytes], *, text: bool = False) -> None:
+        self.is_binary = False
+        self._blocks = blocks
+        self._text = text
+
+    def __iter__(self) -> Iterator[tuple[int, int, bytes]]:
+        number, offset = 0, 0
+        begun: list[bytes] = []
+        for block in self._blocks:
+            self.is_binary = self.is_binary or (b"\0" in block and not self._text)
+            *whole, rest = (block.replace(b"\0", b"\n") if self.is_binary else block).split(b"\n")
+            for line in whole:
+                line = b"".join((*begun, line)) if begun else line
+                begun.clear()
+                number += 1
+                yield number, offset, line
+                offset += len(line) + 1
+            if rest:
+                begun.append(rest)
+        if begun:
+            yield number + 1, offset, b"".join(begun)
+
+
+def _blocks(file: BufferedReader[FileIO], *, is_utf_16: bool) -> Iterator[bytes]:
+    """The pieces of a file; UTF-16 as UTF-8."""
+    if not is_utf_16:
+        return iter(lambda: file.read(BLOCK), b"")
+    decoded = TextIOWrapper(file, encoding="utf-16", errors="replace", newline="\n")
+    return (text.encode("utf-8", "replace") for text in iter(lambda: decoded.read(BLOCK), ""))
 
 
 def _text(line: bytes) -> str:

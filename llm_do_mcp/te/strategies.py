@@ -39,10 +39,11 @@ def scores(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], list[in
     uses: dict[str, tuple[str, str]] = {}
     found: dict[tuple[str, str], list[int]] = {}
     for event in events:
-        if event.get("event") == "command" and event.get("strategy"):
-            used = uses[str(event.get("id"))] = str(event.get("cmd")), str(event["strategy"])
-            found.setdefault(used, [])
-        elif event.get("event") == "next_action" and event.get("of") in uses and event.get("action") in SCORES:
+        if event["event"] == "command":
+            if strategy := event.get("strategy"):
+                used = uses[event["id"]] = event["cmd"], strategy
+                found.setdefault(used, [])
+        elif event["of"] in uses:
             found[uses.pop(event["of"])].append(SCORES[event["action"]])
     return found
 

@@ -22,6 +22,7 @@ _META = frozenset("\\.+*?()[]{}^$")
 _SQL, _HEADER = LANGUAGES["sql"], LANGUAGES["header"]
 _MOST_OCCURRENCES = 4
 _SPACE = b" \t"
+_WORD = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 _POINTERS = b"*&"
 NO_DEFINITION_AFTER = frozenset((b"(", b",", b"=", b"!", b"+", b"<", b"{", b"|", b"%", b"?", b"/", b">"))
 NO_DEFINITION_BEFORE = frozenset((b".", b",", b"+", b"%", b"?", b"/", b"|"))
@@ -98,11 +99,7 @@ class Symbol:
 
 def _word(line: bytes, start: int, end: int) -> tuple[int, int]:
     """The whole word of which `line[start:end]` is a part."""
-    while start and (line[start - 1 : start].isalnum() or line[start - 1] == 95):
-        start -= 1
-    while end < len(line) and (line[end : end + 1].isalnum() or line[end] == 95):
-        end += 1
-    return start, end
+    return len(line[:start].rstrip(_WORD)), len(line) - len(line[end:].lstrip(_WORD))
 
 
 def _strength(before: bytes, after: bytes, language: Language) -> int:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import time
 from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
+    from typing import Any, BinaryIO
 
     Event = dict[str, Any]
 
@@ -23,6 +24,9 @@ SCORES = {"proceeds": 2, "uses_handle": 1, "repeats": -1, "asks_for_help": -2}
 that sees it may append such an event."""
 TAIL = 256 << 10
 """Bytes at the end of a log in which the command before is looked for."""
+_OPENED = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+_TEXTS = {"command": ("id", "session_id", "cmd", "mode"), "next_action": ("of", "action")}
+"""The kinds of events, and what is a text in each."""
 _MOST_ARGUMENTS = 50
 _LONGEST_ARGUMENT = 300
 _SIMILAR = 0.5
@@ -43,30 +47,36 @@ class Log:
     def append(self, event: Event) -> None:
         """Write one event; a log that cannot be written is not worth failing for."""
         line = json.dumps(event, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
         with suppress(OSError, ValueError):
             folder = os.path.dirname(self._path)
             base = os.path.realpath(self._base)
             if os.path.commonpath((base, os.path.realpath(folder))) != base:
                 return
             os.makedirs(folder, exist_ok=True)
-            handle = os.open(self._path, flags, 0o600)
-            try:
-                os.write(handle, line)
-            finally:
-                os.close(handle)
+            with self._open(os.O_RDWR | os.O_APPEND | os.O_CREAT) as file:
+                # Whoever wrote last may have been stopped in the middle: that line is lost, but not this one.
+                is_torn = file.seek(0, os.SEEK_END) > 0 and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n"
+                os.write(file.fileno(), b"\n" + line if is_torn else line)
 
     def events(self, most: int | None = None) -> Iterator[Event]:
         """All events, or those in the last `most` bytes; lines that are none are passed over."""
-        with suppress(OSError), open(self._path, "rb") as file:
+        with suppress(OSError), self._open(os.O_RDONLY) as file:
             if most is not None and (size := os.fstat(file.fileno()).st_size) > most:
                 file.seek(size - most)
                 file.readline()
             for line in file:
-                with suppress(ValueError):
+                with suppress(ValueError, RecursionError):
                     event = json.loads(line)
-                    if isinstance(event, dict):
+                    if _is_event(event):
                         yield event
+
+    def _open(self, flags: int) -> BinaryIO:
+        """The file, where it is one: a pipe in its place would make every command wait for whoever reads it."""
+        handle = os.open(self._path, flags | _OPENED, 0o600)
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise OSError("not a regular file")
+        return open(handle, "rb")
 
     def record(self, event: Event) -> None:
         """Write a command's event, and before it what the command shows about the one before it in the session."""
@@ -87,13 +97,13 @@ def command_event(
     session: str,
     command: str,
     mode: str,
-    input_size: int,
-    answer: str,
-    truncated: bool,
-    handle: str,
-    seconds: float,
-    error: str,
-    strategy: str,
+    input_size: int | None = None,
+    answer: str | None = None,
+    truncated: bool = False,
+    handle: str = "",
+    seconds: float | None = None,
+    error: str = "",
+    strategy: str = "",
 ) -> Event:
     """What is told of one command.
 
@@ -103,11 +113,11 @@ def command_event(
         session: Its session's id.
         command: Its name.
         mode: `enriched`, `raw` or `error`.
-        input_size: Bytes that the tool below had to tell.
-        answer: What was answered; only its size is told.
+        input_size: Bytes that the tool below had to tell; None where nobody counts them.
+        answer: What was answered; only its size is told. None where the tool itself answers.
         truncated: Whether something was left out.
         handle: The handle that was made, or that was asked for.
-        seconds: How long it took.
+        seconds: How long it took; None where it goes on.
         error: The error's code, or "".
         strategy: The coach's choice, or "".
     """
@@ -122,11 +132,11 @@ def command_event(
         "arguments": [argument[:_LONGEST_ARGUMENT] for argument in arguments[:_MOST_ARGUMENTS]],
         "mode": mode,
         "input_size": input_size,
-        "output_size": len(answer.encode()),
+        "output_size": None if answer is None else len(answer.encode()),
         "truncated": truncated,
         "handle_created": bool(handle) and command != "handle",
         "handle": handle or None,
-        "latency_ms": round(seconds * 1000),
+        "latency_ms": None if seconds is None else round(seconds * 1000),
         "error": error or None,
         "strategy": strategy or None,
     }
@@ -134,16 +144,27 @@ def command_event(
 
 def next_action(before: Event, now: Event) -> str:
     """What a command shows about the one before it: a key of `SCORES`, or "" for nothing."""
-    if before.get("mode") == "error" or "coach" in (before.get("cmd"), now["cmd"]):
+    if before["mode"] == "error" or "coach" in (before["cmd"], now["cmd"]):
         return ""
     if now["cmd"] == "handle":
         return "uses_handle"
-    if before.get("cmd") == now["cmd"] and _similar(before.get("arguments", []), now["arguments"]):
-        return "repeats"
-    return "proceeds"
+    return "repeats" if before["cmd"] == now["cmd"] and _similar(before, now) else "proceeds"
 
 
-def _similar(one: Sequence[str], other: Sequence[str]) -> bool:
+def _is_event(event: object) -> bool:
+    """Whether it is one of ours, with all that is read of it."""
+    if not isinstance(event, dict) or event.get("event") not in ("command", "next_action"):
+        return False
+    if not all(isinstance(event.get(name), str) for name in _TEXTS[event["event"]]):
+        return False
+    if event["event"] == "next_action":
+        return event["action"] in SCORES
+    arguments, strategy = event.get("arguments"), event.get("strategy")
+    texts = isinstance(arguments, list) and all(isinstance(argument, str) for argument in arguments)
+    return texts and (strategy is None or isinstance(strategy, str))
+
+
+def _similar(one: Event, other: Event) -> bool:
     """Whether two commands of one name ask for nearly the same."""
     first, second = _meant(one), _meant(other)
     if not first or not second:
@@ -151,11 +172,13 @@ def _similar(one: Sequence[str], other: Sequence[str]) -> bool:
     return len(first & second) >= _SIMILAR * min(len(first), len(second))
 
 
-def _meant(arguments: Sequence[str]) -> set[str]:
+def _meant(event: Event) -> set[str]:
     """The words of a command without its flags and name, in small letters."""
+    arguments = event["arguments"]
+    name = arguments.index(event["cmd"]) if event["cmd"] in arguments else -1  # a form may stand before it
     words = "".join(
         character.lower() if character.isalnum() else " "
-        for argument in arguments[1:]
+        for argument in arguments[name + 1 :]
         if not argument.startswith("-")
         for character in f"{argument} "
     )

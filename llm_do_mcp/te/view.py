@@ -75,7 +75,7 @@ class View:
             raise TeError("usage", "te cat needs a file: te cat [-n] FILE[:FROM-TO]... ")
         if len(names) > MAX_FILES:
             raise TeError("too_long", f"te cat takes no more files than {MAX_FILES}")
-        self.files = [self._part(name, everywhere or Lines()) for name in names]
+        self.files = [self._part(name, everywhere) for name in names]
 
     def _switch(self, word: str) -> None:
         for name in [word] if word.startswith("--") else ["-" + letter for letter in word[1:]]:
@@ -89,17 +89,20 @@ class View:
             for effect in _SWITCHES[name]:
                 setattr(self, effect, True)
 
-    def _part(self, name: str, lines: Lines) -> tuple[str, Lines]:
+    def _part(self, name: str, everywhere: Lines | None) -> tuple[str, Lines]:
         """`FILE:10-40`, `FILE:10-`, `FILE:-40`, `FILE:10`, also with `,` or `:` between, or an `L` before a number."""
+        whole = name, everywhere or Lines()
         if ":" not in name or self._exists(name):
-            return name, lines
+            return whole
         path, _, part = name.rpartition(":")
         start = path.rpartition(":")[2]
         if part and part.isdecimal() and start.isdecimal() and ":" in path and not self._exists(path):
             path, part = path.rpartition(":")[0], f"{start}-{part}"
         first, mark, last = part.replace("L", "").replace(",", "-").partition("-")
         if not (first or last) or not all(number.isdecimal() or not number for number in (first, last)):
-            return name, lines
+            return whole
+        if everywhere is not None:
+            raise TeError("usage", f"{one_line(name)} says which lines, and so do -n, + or - with a number: use one")
         if max(len(first), len(last)) > 18 or first == "0" or (first and last and int(first) > int(last)):
             raise TeError("usage", f"lines are counted from 1, and from the first to the last: {one_line(name)}")
         only = int(first) if not mark else None

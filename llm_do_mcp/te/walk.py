@@ -41,7 +41,9 @@ class Entry:
 
     def stat(self) -> os.stat_result:
         """Of the entry itself, also if it is a link; raises `OSError`. Only until the walk goes on."""
-        return self._folder.stat(self.name) if self._folder else self.root.stat(self.relative)
+        if self._folder:
+            return self._folder.stat(self.name)
+        return self.root.stat(self.relative, itself=self.kind == "l")
 
     @property
     def path(self) -> str:

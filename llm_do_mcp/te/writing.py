@@ -76,23 +76,25 @@ class Writer:
         """Whether this is an empty match, which `grep -o` does not print."""
         return self._query.only_matching and not text
 
-    def cut(self, text: bytes, file: File, number: int, *, long: bool) -> str:
-        """A line's text as it is shown. `long`: ripgrep has printed only its beginning."""
+    def cut(self, text: bytes, file: File, number: int, *, long: bool) -> tuple[str, bool]:
+        """A line's text as it is shown, and whether that is a part of it. `long`: only its beginning was printed."""
         text = text.removeprefix(_BYTE_ORDER_MARK)
         text = text.rstrip() if self._query.context else text.strip()
         if len(text) <= LINE_CHARACTERS and not long:
-            return shown_text(text, LINE_CHARACTERS)
-        at, start = self.place_in(text), 0
+            return shown_text(text, LINE_CHARACTERS), False
+        at, begun = self.place_in(text), False
         if at < 0 and long and self._around and (beyond := file.around(number)):
-            text, at = beyond
-            start = 1
+            (text, at), begun = beyond, True
         before = len(shown_text(text[:at], len(text))) if at > 0 else 0
         shown = shown_text(text, len(text))
-        if start or before + len(self._around) > LINE_CHARACTERS:
-            start = max(before - BEFORE, 0)
-            shown = "…" + shown[start:]
-        whole = len(shown) <= LINE_CHARACTERS and not long
-        return shown if whole else shown[: LINE_CHARACTERS - 1] + "…"
+        if long or len(shown) > LINE_CHARACTERS:
+            return self._part(shown, before, begun=begun), True
+        return shown, False
+
+    def _part(self, shown: str, before: int, *, begun: bool) -> str:
+        if begun or before + len(self._around) > LINE_CHARACTERS:
+            shown = "…" + shown[max(before - BEFORE, 0) :]
+        return shown[: LINE_CHARACTERS - 1] + "…"
 
     def place_in(self, text: bytes) -> int:
         """Where in a text what each match holds begins; -1 if it is not there."""
@@ -131,7 +133,8 @@ class File:
         place = f"{number.decode()}{separator.decode()}"
         if self._name:
             place = f"{self._name}{separator.decode()}{place}"
-        return Line(f"{place} {self._writer.cut(text, self, int(number), long=long)}", int(is_hit), self._index)
+        shown, is_cut = self._writer.cut(text, self, int(number), long=long)
+        return Line(f"{place} {shown}", int(is_hit), self._index, is_cut=is_cut)
 
     def around(self, number: int) -> tuple[bytes, int] | None:
         """A part of a line that is too long to be printed, and where in it the match is; None if it is not found."""

@@ -1,17 +1,25 @@
 """The tool host as the server uses it: describe a project's tool modules, call their functions.
 
-`ToolHost` keeps one child process, started when first needed and replaced when it dies, is stuck, or holds code that
-has been edited. What must stop is stopped in three steps: the call is told (`ctx.cancelled`); if it does not end, the
-process is *retired*, so that new calls go to a new one, and what else runs in it may finish for a moment; then it is
-killed. When `call` returns or raises, however it does, its function is no longer running.
+`ToolHost` keeps one child process, started when first needed and replaced when it dies, is stuck or spoiled, or holds
+code that has been edited. Whoever needs one state of the code for longer than a call takes a `snapshot`: that keeps the
+process that it began with (`processes.py`).
+
+What must stop is stopped in three steps: the call is told (`ctx.cancelled`); if it does not end, the process is
+retired, so that new calls go to a new one; then it is killed. When `call` returns or raises, however it does, its
+function is no longer running, with one exception: where other calls are under way in the process, they may finish, for
+a while, and what had to be stopped is killed with the last of them. Nobody waits for that, and nobody hears it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import copy
+import json
+import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +29,14 @@ from llm_do_mcp.errors import CallError, FunctionFailed, InvalidInput, ProjectEr
 from llm_do_mcp.toolhost.descriptions import BrokenFunction, SchemaModule, ToolFunction, ToolModule
 from llm_do_mcp.toolhost.exchange import Exchange, Host, NotBegun
 from llm_do_mcp.toolhost.frames import Frame
-from llm_do_mcp.toolhost.process import CannotStart, environment, interpreter
+from llm_do_mcp.toolhost.process import CannotStart
+from llm_do_mcp.toolhost.processes import Processes
 
 __all__ = ["BrokenFunction", "SchemaModule", "ToolFunction", "ToolHost", "ToolModule"]
 
 ATTEMPTS = 3
+
+_log = logging.getLogger(__name__)
 
 
 class ToolHost:
@@ -41,8 +52,7 @@ class ToolHost:
         start_timeout: Seconds until a started process must answer.
         import_timeout: Seconds that the import of a module may take.
         cancel_grace: Seconds that a cancelled call has to end by itself.
-        drain: Seconds that the other calls have to finish in a process that must be killed. The one that has to be
-            stopped runs on for as long, since nothing else can stop it.
+        drain: Seconds that the other calls have to finish in a process that must be killed.
     """
 
     def __init__(
@@ -59,19 +69,38 @@ class ToolHost:
         cancel_grace: float = 0.5,
         drain: float = 10.0,
     ) -> None:
-        self._root = os.path.abspath(project_root)
-        self._python = python
-        self._env = tuple(env)
-        self._libraries = dict(libraries or {})
+        root = os.path.abspath(project_root)
+        self._processes = Processes(root, python, env, libraries or {}, refused, start_timeout)
+        self._started_with = json.dumps([python, sorted(env)]) if python or env else ""
         self._admit = admit
-        self._refused = refused
-        self._start_timeout = start_timeout
         self._import_timeout = import_timeout
         self._cancel_grace = cancel_grace
         self._drain = drain
-        self._current: Host | None = None
-        self._alive: set[Host] = set()
-        self._closed = False
+        self._kept: _Kept | None = None
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[ToolHost]:
+        """This tool host, with one state of the project's code, whatever is edited meanwhile.
+
+        It keeps the process that it comes to need first. Where that ends, it goes on with a new one, in which the
+        files are as they are by then; a call that names its `code_hash` is not run there if they are others.
+        """
+        view = copy.copy(self)
+        view._kept = kept = _Kept()
+        try:
+            yield view
+        finally:
+            kept.let_go()
+
+    async def keep(self, modules: Collection[str]) -> None:
+        """Has a snapshot keep modules, and what they import, as they are on disk now. Nothing is imported for it.
+
+        Args:
+            modules: As for `describe`. One that cannot be read is told of when it is needed.
+        """
+        if self._kept is not None and not self._kept.modules.issuperset(modules):
+            with contextlib.suppress(CannotStart):  # told of by whoever calls something
+                await self._keeping(self._kept, modules)
 
     async def describe(self, modules: Sequence[str]) -> tuple[ToolModule, ...]:
         """What the modules hold, as they are on disk now. A module that cannot be loaded has an `error`; none raises.
@@ -126,7 +155,8 @@ class ToolHost:
             ToolHostDied: The process ended while the function ran; whether it took effect is unknown.
             FunctionFailed: It raised, took too long, returned what JSON cannot carry, or could not be run at all.
         """
-        request = {"do": "call", "module": module, "function": function, "input": arguments, "code_hash": code_hash}
+        request: Frame = {"do": "call", "module": module, "function": function, "input": arguments}
+        request |= {"code_hash": code_hash, "started_with": self._started_with}
         return await self._run(request, _Callbacks(on_call, on_ask, on_log, on_progress), timeout)
 
     async def evaluate(self, module: str, function: str, payload: Any, *, timeout: float | None = None) -> Any:
@@ -139,54 +169,60 @@ class ToolHost:
 
     def kill(self) -> None:
         """Ends everything at once: calls under way raise `ToolHostDied`, later ones are refused."""
-        self._closed = True
-        for host in list(self._alive):
-            self._stop(host, "the server is stopping")
+        self._processes.kill()
 
     async def aclose(self) -> None:
         """`kill`, and waits until the processes are gone."""
-        self.kill()
-        for host in list(self._alive):
-            with anyio.move_on_after(1.0):
-                await asyncio.wrap_future(host.process.ended)
+        await self._processes.aclose()
 
     # ---- one process
 
     async def _host(self) -> Host:
-        """The process for a new call, started if there is none."""
-        if self._refused is not None:
-            raise CannotStart(self._refused)
-        if self._closed:
-            raise CannotStart("the tool host is closed")
-        host = self._current
-        if host is None:
-            python = interpreter(self._python, self._root)
-            # Waits only until the program is loaded, a few milliseconds; a thread for it would let two start.
-            env = environment(self._env, os.environ)
-            host = self._current = Host(python, self._root, env, self._forget, self._libraries)
-            self._alive.add(host)
-        with anyio.move_on_after(self._start_timeout):
-            refusal = await asyncio.shield(host.started)
-            if refusal is None:
-                return host
-            self._stop(host, refusal)
-            raise CannotStart(f"tools.python: {self._python or 'our interpreter'} cannot run the tool host: {refusal}")
-        self._stop(host, "it did not start")
-        raise CannotStart(f"the tool host did not answer within {self._start_timeout:g} s of its start")
+        """The process for a new call, started if there is none.
 
-    def _retire(self, host: Host) -> None:
-        if self._current is host:
-            self._current = None
-        host.retire()
+        Raises:
+            CannotStart: There cannot be one.
+        """
+        return await self._processes.current() if self._kept is None else await self._keeping(self._kept, ())
 
-    def _stop(self, host: Host, reason: str) -> None:
-        self._retire(host)
-        host.kill(reason)
+    async def _keeping(self, kept: _Kept, modules: Collection[str]) -> Host:
+        """The process that a snapshot keeps, with these modules as they are, or were when they were first kept.
 
-    def _forget(self, host: Host) -> None:
-        self._alive.discard(host)
-        if self._current is host:
-            self._current = None
+        Raises:
+            CannotStart: There cannot be one.
+        """
+        async with kept.lock:
+            for _ in range(ATTEMPTS):
+                begun = kept.host
+                if begun is not None and kept.modules.issuperset(modules):
+                    return begun
+                host = begun or await self._processes.current()
+                with contextlib.suppress(NotBegun), kept.taking(host):
+                    stale = await self._keep(host, kept.modules.union(modules))
+                    if begun is None and stale:
+                        self._processes.supersede(host)
+                        raise NotBegun
+                    kept.modules.update(modules)
+                    return host
+            raise CannotStart("the tool host keeps ending, or its code being edited, before anything can begin in it")
+
+    async def _keep(self, host: Host, modules: Collection[str]) -> bool:
+        """Has a process keep modules. Whether it holds code that has been edited since.
+
+        Raises:
+            NotBegun: It does not answer, or ended.
+        """
+        request = {"do": "keep", "module": "", "modules": sorted(modules)}
+        try:
+            frame = await self._exchange(
+                host, request, _Callbacks(), self._import_timeout, stopped="it did not answer", grace=0
+            )
+        except _TimedOut:
+            raise NotBegun from None
+        if frame["say"] != "result":
+            raise NotBegun
+        stale: bool = frame["value"]["stale"]
+        return stale
 
     # ---- one call
 
@@ -211,9 +247,9 @@ class ToolHost:
                 raise _NotImported(f"{path}: {error}") from error
             except NotBegun:
                 continue
-            if not found["stale"]:
+            if self._kept is not None or not found["stale"]:
                 return found
-            self._retire(host)
+            self._processes.supersede(host)
         if found is None:
             raise _NotImported(f"{path}: the tool host keeps ending before it can import it")
         return found
@@ -230,11 +266,10 @@ class ToolHost:
                 await asyncio.to_thread(self._admit, path)
             except ProjectError as error:
                 raise _NotImported(str(error)) from error
+        request = {"do": do, "module": path, "started_with": self._started_with}
         stopped = f"the import of {path} did not end"
         try:
-            frame = await self._exchange(
-                host, {"do": do, "module": path}, _Callbacks(), self._import_timeout, stopped=stopped, grace=0
-            )
+            frame = await self._exchange(host, request, _Callbacks(), self._import_timeout, stopped=stopped, grace=0)
         except _TimedOut as late:
             message = f"{late.place or path}: still importing after {self._import_timeout:g} s; it was stopped"
             raise _NotImported(message) from late
@@ -315,6 +350,10 @@ class ToolHost:
             host.finish(exchange)
         if frame["say"] == "died" and not exchange.begun:
             raise NotBegun
+        if (spoiled := frame.get("spoiled")) is not None:
+            self._processes.retire(host)
+            what = " ".join(filter(None, (request["module"], request.get("function"))))
+            _log.warning("after %s: %s; other calls go to a new tool host", what, spoiled)
         return frame
 
     async def _converse(self, exchange: Exchange, callbacks: _Callbacks, timeout: float | None) -> Frame:
@@ -360,12 +399,8 @@ class ToolHost:
             exchange.send({"do": "cancel"})
             if await exchange.ends_within(grace):
                 return
-            self._retire(host)
-            others = [other.done for other in host.exchanges() if not other.stopping]
-            if others:
-                await asyncio.wait(others, timeout=self._drain)
-            host.kill(reason)
-            await exchange.ends_within(1.0)
+            if self._processes.end(host, reason, self._drain):
+                await exchange.ends_within(1.0)
 
 
 @dataclass(frozen=True)
@@ -376,6 +411,41 @@ class _Callbacks:
     ask: Callable[[str], Awaitable[Any]] | None = None
     log: Callable[[str], Awaitable[None]] | None = None
     progress: Callable[[float, float | None, str], Awaitable[None]] | None = None
+
+
+class _Kept:
+    """What a snapshot keeps."""
+
+    def __init__(self) -> None:
+        self.lock = anyio.Lock()
+        self.modules: set[str] = set()
+        self._host: Host | None = None
+
+    @property
+    def host(self) -> Host | None:
+        """Its process; None where there is none yet, or none that takes calls."""
+        if self._host is not None and not self._host.takes_calls:
+            self.let_go()
+        return self._host
+
+    @contextlib.contextmanager
+    def taking(self, host: Host) -> Iterator[None]:
+        """Holds a process, from now on where nothing is raised."""
+        held = self._host
+        if held is None:
+            self._host = host
+            host.hold()
+        try:
+            yield
+        except BaseException:
+            if held is None:
+                self.let_go()
+            raise
+
+    def let_go(self) -> None:
+        if self._host is not None:
+            self._host.let_go()
+            self._host = None
 
 
 class _NotImported(Exception):

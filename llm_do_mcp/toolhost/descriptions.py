@@ -18,6 +18,7 @@ class ToolFunction:
         risk: As declared, None where undeclared.
         idempotent: As declared.
         takes_context: Whether its first parameter receives a `ToolContext`.
+        place: Where it is defined, as `file:line`.
     """
 
     name: str
@@ -27,6 +28,7 @@ class ToolFunction:
     risk: str | None
     idempotent: bool
     takes_context: bool
+    place: str
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,8 @@ class ToolModule:
         functions: What can be called, sorted by name.
         broken: What cannot, sorted by name. The other functions of the module are not touched by it.
         error: Why the module could not be loaded at all, one line that starts with the path; None where it was.
-        code_hash: Digest of this file and of all project files that it imports, as they were when loaded. Empty where
-            not even the file could be read.
+        code_hash: Digest of this file and of all project files that it imports, at once or later, as they were when
+            loaded, and of `tools.python` and `tools.env`. Empty where not even the file could be read.
     """
 
     path: str

@@ -6,6 +6,8 @@
 - Plain functions: those that `tool` marks, those that `__all__` lists, and, in a `tools.py` that has neither `__all__`
   nor `register`, every public function that is defined there.
 
+A package offers what its `__init__.py` has. Where that offers nothing, each file beside it is looked at as a module.
+
 What was meant as a tool and cannot be one is reported as broken, with the reason; it is never left out silently.
 """
 
@@ -71,9 +73,14 @@ def discover(
     """
     tools: dict[str, Tool] = {}
     broken: dict[str, BrokenFunction] = {}
-    for name, function, mark in _candidates(module, path):
+    found = list(_candidates(module, path))
+    if not found:
+        found = [each for file in importer.enter(path) for each in _candidates(importer.load(file), file)]
+    for name, function, mark in found:
         try:
-            tools[name] = _tool(name, function, mark)
+            if name in tools:
+                raise Unsupported(f"there are two in {path}; rename one")
+            tools[name] = _tool(name, function, mark, _place(function, importer) or path)
         except Unsupported as error:
             where = _place(function, importer) or path
             broken[name] = BrokenFunction(name, " ".join(f"{where}: `{name}` cannot be a tool: {error}".split()))
@@ -119,7 +126,7 @@ def _defined_in(module: types.ModuleType, function: Any) -> bool:
     return home == module.__name__ or (hasattr(module, "__path__") and home.startswith(f"{module.__name__}."))
 
 
-def _tool(name: str, function: Any, mark: Mark) -> Tool:
+def _tool(name: str, function: Any, mark: Mark, place: str) -> Tool:
     if function is None:
         raise Unsupported("`__all__` lists it, and the module does not define it")
     if not inspect.isfunction(function):
@@ -137,6 +144,7 @@ def _tool(name: str, function: Any, mark: Mark) -> Tool:
         risk=mark.risk,
         idempotent=mark.idempotent,
         takes_context=signature.takes_context,
+        place=place,
     )
     return Tool(function, signature, described)
 

@@ -2,18 +2,24 @@
 
 There is no pool that could run full: 41 slow calls do not hold up the next, and a call that waits for a nested one
 holds nothing. How many run at a time is the server's to decide.
+
+The project's code can break what ours stands on. What it has broken for others is told with the frame that ends the
+call (`vitals.py`), and the server lets go of the process; where our own code fails, the process ends at once, since
+nothing that it says can be relied on any more.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import inspect
 import os
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from llm_do_mcp.toolhost.classes import ClassSchemas, class_schemas
@@ -24,6 +30,7 @@ from llm_do_mcp.toolhost.frames import Frame
 from llm_do_mcp.toolhost.modules import ImportFailed, ProjectImporter
 from llm_do_mcp.toolhost.results import Unreturnable, checked_result, clean_text
 from llm_do_mcp.toolhost.signatures import Mismatch
+from llm_do_mcp.toolhost.vitals import Vitals
 
 TRACEBACK_CHARS = 20_000
 """The end of a traceback, as much of it as is sent."""
@@ -41,6 +48,11 @@ class _Failure(Exception):
 def _error(kind: str, text: str, raised: BaseException | None = None) -> Frame:
     found = "" if raised is None else "".join(traceback.format_exception(raised))
     return {"say": "error", "kind": kind, "text": clean_text(text), "traceback": clean_text(found[-TRACEBACK_CHARS:])}
+
+
+def _bound(code_hash: str, started_with: str) -> str:
+    """The hash of code and of the settings that its process is started with; that of the code alone where none are."""
+    return hashlib.sha256(f"{code_hash}\n{started_with}".encode()).hexdigest() if started_with else code_hash
 
 
 class _Module:
@@ -75,12 +87,17 @@ class Dispatcher:
         root: The project's folder, absolute.
         libraries: Name → folder, absolute, of its libraries.
         send: Sends a frame to the server; any thread may use it.
+        end: Ends this process at once.
     """
 
-    def __init__(self, root: str, libraries: Mapping[str, str], send: Callable[[Frame], None]) -> None:
+    def __init__(
+        self, root: str, libraries: Mapping[str, str], send: Callable[[Frame], None], end: Callable[[], None]
+    ) -> None:
         self._root = root
         self._send = send
+        self._end = end
         self._importer = ProjectImporter(root, libraries)
+        self._vitals = Vitals()
         self._modules: dict[str, _Module] = {}
         self._loading = threading.RLock()
         self._calls: dict[int, Call] = {}
@@ -107,9 +124,23 @@ class Dispatcher:
                 threading.Thread(target=self._run, args=(call, frame), daemon=True, name=f"call-{number}").start()
             except RuntimeError:
                 del self._calls[number]
-                call.say("error", kind="failed", text="the tool host cannot start another thread; call again later")
+                busy = _error("failed", "the tool host cannot start another thread; call again later")
+                self._send({"call": number, **busy, "spoiled": self._vitals.broken()})
 
     def _run(self, call: Call, frame: Frame) -> None:
+        try:
+            self._answer(call, frame)
+        except BaseException as error:
+            # A fault of ours, or of what ours stands on: the server must not wait for ever, and others not suffer it.
+            try:
+                how = self._vitals.broken() or f"it failed: {error!r}"
+                with contextlib.suppress(OSError):
+                    os.write(2, f"the tool host ends, while {frame.get('module')} is used: {how}\n".encode())
+                self._send({"call": call.number, "say": "died", "how": how, "alone": not self._others(frame)})
+            finally:
+                self._end()
+
+    def _answer(self, call: Call, frame: Frame) -> None:
         call.thread_id = threading.get_ident()
         try:
             outcome = {"say": "result", "value": self._outcome(call, frame)}
@@ -117,14 +148,14 @@ class Dispatcher:
             outcome = _error(failure.kind, str(failure), failure.raised)
         except Cancelled:
             outcome = _error("failed", "cancelled")
-        except BaseException as error:  # a fault of ours; the server must not wait for ever because of it
-            outcome = _error("failed", f"the tool host failed: {error!r}", error)
         call.finish()
         self._calls.pop(call.number, None)
         self._return_home()
-        self._send({"call": call.number, **outcome})
+        self._send({"call": call.number, **outcome, "spoiled": self._vitals.broken()})
 
     def _outcome(self, call: Call, frame: Frame) -> Any:
+        if frame["do"] == "keep":
+            return self._keep(frame["modules"])
         if frame["do"] == "schemas":
             return self._schemas(frame["module"])
         known = frame["module"] in self._modules
@@ -132,15 +163,25 @@ class Dispatcher:
         if frame["do"] == "describe":
             # A module that failed before may do better in a fresh process: what it lacked may be there now.
             stale = self._importer.is_stale() or (known and module.described.error is not None)
-            return {"module": module.described.to_json(), "stale": stale}
+            bound = replace(module.described, code_hash=_bound(module.described.code_hash, frame["started_with"]))
+            return {"module": bound.to_json(), "stale": stale}
         if module.described.error is not None:
             raise _Failure("failed", module.described.error)
         expected = frame.get("code_hash")
-        if expected is not None and expected != module.described.code_hash:
+        if expected is not None and expected != _bound(module.described.code_hash, frame["started_with"]):
             raise _Failure("failed", f"{frame['module']}: its code is not the one that this call was meant for")
         if frame["do"] == "evaluate":
             return self._evaluate(call, module, frame)
         return self._call(call, module, frame)
+
+    def _others(self, frame: Frame) -> bool:
+        """Whether code has run here that the frame is not about."""
+        return any(path != frame.get("module") for path in self._modules)
+
+    def _keep(self, paths: list[str]) -> Any:
+        self._importer.keep(paths)
+        failed = any(path in self._modules and self._modules[path].described.error is not None for path in paths)
+        return {"stale": failed or self._importer.is_stale()}
 
     def _schemas(self, path: str) -> Any:
         """What the classes of a module describe, and which files that depends on."""
@@ -173,7 +214,7 @@ class Dispatcher:
             return tool.function(*context, **tool.signature.read(frame["input"]))
 
         try:
-            return self._guarded(call, path, run)
+            return self._guarded(call, path, run, f"{tool.described.place}: `{name}`")
         except Mismatch as error:
             raise _Failure("input", f"{path}: `{name}`: {error}") from error
 
@@ -182,10 +223,17 @@ class Dispatcher:
         function = module.namespace.get(name)
         if not inspect.isfunction(function):
             raise _Failure("failed", f"{path}: no function `{name}`")
-        return self._guarded(call, path, lambda: function(frame["input"]))
+        return self._guarded(call, path, lambda: function(frame["input"]), f"{path}: `{name}`")
 
-    def _guarded(self, call: Call, path: str, run: Callable[[], Any]) -> Any:
-        """The checked result of the project's code; whatever it raises is a `_Failure` of one line."""
+    def _guarded(self, call: Call, path: str, run: Callable[[], Any], what: str) -> Any:
+        """The checked result of the project's code; whatever it raises is a `_Failure` of one line.
+
+        Args:
+            call: The call.
+            path: The module.
+            run: The code.
+            what: The function and its place, for what is wrong with its result.
+        """
         try:
             value = run()
             if inspect.iscoroutine(value):
@@ -194,7 +242,7 @@ class Dispatcher:
         except (Cancelled, Mismatch):
             raise
         except Unreturnable as error:
-            raise _Failure("failed", f"{path}: {error}") from error
+            raise _Failure("failed", f"{what}: {error}") from error
         except BaseException as error:
             if call.cancelled and isinstance(error, asyncio.CancelledError):
                 raise Cancelled from error

@@ -48,6 +48,8 @@ class Host:
         self._begun = 0
         self._on_end = ended
         self._retired = False
+        self._superseded = False
+        self._holders = 0
         self.loaded: set[str] = set()
         self.started: asyncio.Future[str | None] = self._loop.create_future()
         self.killed: str | None = None
@@ -79,6 +81,23 @@ class Host:
     def exchanges(self) -> list[Exchange]:
         return list(self._exchanges.values())
 
+    @property
+    def takes_calls(self) -> bool:
+        return not self._retired
+
+    def hold(self) -> None:
+        """Keeps the process, as long as it can be used, for one that needs it and no other."""
+        self._holders += 1
+
+    def let_go(self) -> None:
+        self._holders -= 1
+        self._end_when_idle()
+
+    def supersede(self) -> None:
+        """Only its holders will still call it: the process ends when the last one lets go."""
+        self._superseded = True
+        self._end_when_idle()
+
     def retire(self) -> None:
         """No new calls come: the process ends with its last one."""
         self._retired = True
@@ -89,7 +108,7 @@ class Host:
         self.process.kill()
 
     def _end_when_idle(self) -> None:
-        if self._retired and not self._exchanges:
+        if (self._retired or (self._superseded and not self._holders)) and not self._exchanges:
             self.process.kill()
 
     def _from_thread(self, act: Callable[[Any], None], value: Any) -> None:

@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> None:
             frames.write_all(replies, data)
 
     _end_with_server(life)
-    dispatcher = Dispatcher(root, json.loads(arguments[4]), send)
+    dispatcher = Dispatcher(root, json.loads(arguments[4]), send, end)
     send({"say": "ready"})
     with open(requests, "rb") as stream:
         while (frame := frames.read(stream)) is not None:

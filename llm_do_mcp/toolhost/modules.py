@@ -8,21 +8,31 @@ The whole project is one package with a private name: `workers/x/tools.py` is `l
 names it (`my_project.tools:register`).
 
 Sources are compiled as they were read, never taken from `__pycache__`: a file that was edited twice within a second
-is not mistaken for its older self, and nothing is written into the project.
+is not mistaken for its older self, and nothing is written into the project. What a call may come to import is read when
+the call begins (`keep`), and imported as it was then.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
+import functools
 import hashlib
 import importlib
 import importlib.util
 import os
 import sys
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, ExtensionFileLoader, FileFinder, SourceFileLoader
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    ModuleSpec,
+    SourceFileLoader,
+)
 
 PACKAGE = "llm_do_project"
 LIBRARIES = "llm_do_libraries"
@@ -34,7 +44,7 @@ class ImportFailed(Exception):
 
 @dataclass(frozen=True)
 class Source:
-    """A file of the project whose code was executed."""
+    """A file of the project whose code was executed, or is kept to be."""
 
     path: str
     package: str
@@ -54,6 +64,8 @@ class ProjectImporter:
         self._libraries = dict(libraries or {})
         self._roots = (root, *self._libraries.values())
         self._sources: dict[str, Source] = {}
+        self._kept: dict[str, Source] = {}
+        self._entered: dict[str, tuple[str, ...]] = {}
         # A virtual environment inside the project holds installed packages, not files of the project.
         packages = [path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")]
         self._installed = tuple(
@@ -90,19 +102,42 @@ class ProjectImporter:
             raise ImportFailed(f"{path}: hidden by the package of the same name beside it; rename one of the two")
         return module
 
-    def code_hash(self, path: str) -> str:
-        """Digest of a file of the project and of all project files that it imports, as they were executed.
+    def enter(self, path: str) -> tuple[str, ...]:
+        """The files of a package that says nothing of what it offers, by their paths; they count as part of it."""
+        return self._entered.setdefault(path, self._inside(path))
 
-        The files are found by following import statements, so it does not depend on what else was loaded. Where the
-        file was never executed (it cannot be compiled, or is not there), its content alone counts.
+    def _inside(self, path: str) -> tuple[str, ...]:
+        """The files of a package that are no helpers (`_common.py`), and not what makes it a package."""
+        try:
+            names = os.listdir(self._absolute(path)) if named_in(path) is None and not path.endswith(".py") else []
+        except OSError:
+            names = []
+        offering = (name for name in sorted(names) if name.endswith(".py") and not name.startswith(("_", ".")))
+        return tuple(f"{path.rstrip('/')}/{name}" for name in offering)
+
+    def keep(self, paths: Iterable[str]) -> None:
+        """Reads modules, and all that they may come to import: whatever is edited later, an import sees this."""
+        for path in paths:
+            for part in (path, *self._inside(path)):
+                with contextlib.suppress(ImportFailed):
+                    self._closure(self._module_name(part))
+
+    def code_hash(self, path: str) -> str:
+        """Digest of a file of the project and of all project files that it imports, as they were or will be executed.
+
+        The files are found in the text, by import statements wherever they stand and by names of modules that are
+        written out, so it does not depend on what else was loaded, nor on what has been called. What is imported only
+        when a function is called is kept from now on: that import executes what was hashed.
         """
         try:
-            names = self._closure(self._module_name(path))
+            parts = (path, *self._entered.get(path, ()))
+            sources = [source for part in parts for source in self._closure(self._module_name(part))]
         except ImportFailed:
             return ""
-        files = {self.relative(self._sources[name].path): self._sources[name].content for name in names}
-        if not files:
-            content = _content(self._file(path)) or _content(os.path.join(self._absolute(path), "__init__.py"))
+        files = {self.relative(source.path): source.content for source in sources}
+        if not files:  # of an installed module
+            module = sys.modules.get(path.partition(":")[0])
+            content = _content(getattr(module, "__file__", None) or "")
             if content is None:
                 return ""
             files = {path: content}
@@ -112,8 +147,11 @@ class ProjectImporter:
         return digest.hexdigest()
 
     def is_stale(self) -> bool:
-        """Whether any file of the project that was executed here has changed since."""
-        return any(_content(source.path) != source.content for source in list(self._sources.values()))
+        """Whether any file of the project that was executed here, or is kept, has changed since."""
+        sources = {source.path: source for source in (*self._sources.values(), *self._kept.values())}
+        return any(_content(source.path) != source.content for source in sources.values()) or any(
+            self._inside(path) != entered for path, entered in list(self._entered.items())
+        )
 
     def executed(self) -> dict[str, str]:
         """SHA-256 of all files of the project that were executed here, by their paths."""
@@ -184,11 +222,6 @@ class ProjectImporter:
             "have; install it there, or name another interpreter in the manifest's tools.python"
         )
 
-    def _file(self, path: str) -> str:
-        """The file of a module, also of one that is installed."""
-        module = sys.modules.get(path.partition(":")[0]) if named_in(path) is not None else None
-        return getattr(module, "__file__", None) or self._absolute(path)
-
     def _split(self, path: str) -> tuple[str, str, str]:
         """The package and the folder that a path belongs to, and the path in it."""
         library, colon, inside = path.partition(":")
@@ -203,6 +236,23 @@ class ProjectImporter:
     def _is_below_root(self, path: str) -> bool:
         return any(_is_below(path, root) for root in self._roots)
 
+    def _read(self, name: str) -> Source | None:
+        """The file that a module would be imported from if it is one of the project's, which nobody executes here."""
+        package, folder = PACKAGE, self.root
+        for library, of_library in self._libraries.items():
+            if name.startswith(f"{LIBRARIES}.{library}."):
+                package, folder = f"{LIBRARIES}.{library}", of_library
+        place = os.path.join(folder, *name.removeprefix(f"{package}.").split("."))
+        for file, is_package in ((os.path.join(place, "__init__.py"), True), (f"{place}.py", False)):
+            if file in self._kept:
+                return self._kept[file]
+            if os.path.isfile(file) and (content := _content(file)) is not None:
+                return Source(file, name if is_package else name.rpartition(".")[0], content)
+        return None
+
+    def _is_file(self, path: str) -> bool:
+        return path in self._kept or os.path.isfile(path)
+
     def _module_name(self, path: str) -> str:
         if named_in(path) is not None:
             return path.partition(":")[0]
@@ -212,11 +262,11 @@ class ProjectImporter:
             raise ImportFailed(f"{path!r}: a tool module is named by its path in the project, such as tools.py")
         absolute = self._absolute(path)
         if os.path.isdir(absolute):
-            if not os.path.isfile(os.path.join(absolute, "__init__.py")):
+            if not self._is_file(os.path.join(absolute, "__init__.py")):
                 raise ImportFailed(f"{path}: a folder of tools needs an __init__.py that names them in __all__")
         elif not parts[-1].endswith(".py"):
             raise ImportFailed(f"{path}: a tool module is a .py file, or a folder with an __init__.py")
-        elif not os.path.isfile(absolute):
+        elif not self._is_file(absolute):
             raise ImportFailed(f"{path}: no such file")
         parts[-1] = parts[-1].removesuffix(".py")
         if any("." in part for part in parts):
@@ -231,24 +281,40 @@ class ProjectImporter:
 
         class Loader(SourceFileLoader):
             def get_code(self, fullname: str) -> types.CodeType:
-                content = self.get_data(self.path)
+                kept = importer._kept.get(self.path)
+                content = self.get_data(self.path) if kept is None else kept.content
                 package = fullname if self.is_package(fullname) else fullname.rpartition(".")[0]
                 importer._sources[fullname] = Source(self.path, package, content)
                 return compile(content, self.path, "exec", dont_inherit=True)
 
-        return FileFinder(folder, (ExtensionFileLoader, EXTENSION_SUFFIXES), (Loader, SOURCE_SUFFIXES))
+        class Finder(FileFinder):
+            def find_spec(self, fullname: str, target: types.ModuleType | None = None) -> ModuleSpec | None:
+                """Also finds what is kept and no longer there."""
+                if (found := super().find_spec(fullname, target)) is not None:
+                    return found
+                place = os.path.join(folder, fullname.rpartition(".")[2])
+                for file, within in ((os.path.join(place, "__init__.py"), [place]), (f"{place}.py", None)):
+                    if file in importer._kept:
+                        loader = Loader(fullname, file)
+                        spec = importlib.util.spec_from_file_location
+                        return spec(fullname, file, loader=loader, submodule_search_locations=within)
+                return None
 
-    def _closure(self, name: str) -> set[str]:
-        """The names of the project's modules that one of them leads to, itself included."""
-        found: set[str] = set()
-        waiting = [name]
+        return Finder(folder, (ExtensionFileLoader, EXTENSION_SUFFIXES), (Loader, SOURCE_SUFFIXES))
+
+    def _closure(self, name: str) -> list[Source]:
+        """The project's modules that one of them leads to, itself included. What is not executed yet is kept."""
+        found: list[Source] = []
+        waiting, seen = [name], {name}
         while waiting:
             name = waiting.pop()
-            # Importing a.b.c executes a and a.b as well.
-            waiting.extend(name[:end] for end in range(len(name)) if name[end] == "." and name[:end] not in found)
-            if name in self._sources and name not in found:
-                found.add(name)
-                waiting.extend(_imported_names(self._sources[name]))
+            source = self._sources.get(name) or self._read(name)
+            if source is not None:
+                found.append(source)
+                self._kept.setdefault(source.path, source)
+            new = {*_above(name), *(() if source is None else _imported_names(source))} - seen
+            seen |= new
+            waiting += new
         return found
 
 
@@ -273,24 +339,52 @@ def named_in(path: str) -> str | None:
     return name if is_named else None
 
 
-def _imported_names(source: Source) -> set[str]:
-    """The modules that a file's import statements may mean."""
+def _above(name: str) -> list[str]:
+    """The packages of a module: importing a.b.c executes a and a.b as well."""
+    return [name[:end] for end in range(len(name)) if name[end] == "."]
+
+
+@functools.lru_cache(1_000)
+def _imported_names(source: Source) -> frozenset[str]:
+    """The modules that a file may come to import, as far as its text names them."""
     try:
         tree = ast.parse(source.content)
     except (SyntaxError, ValueError):
-        return set()
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            try:
-                base = importlib.util.resolve_name("." * node.level + (node.module or ""), source.package)
-            except ImportError:
-                continue
-            names.add(base)
-            names.update(f"{base}.{alias.name}" for alias in node.names)
-    return names
+        return frozenset()
+    return frozenset(name for node in ast.walk(tree) for name in _named_by(node, source))
+
+
+def _named_by(node: ast.AST, source: Source) -> Iterator[str]:
+    """The modules that one place in a file names: to import them, as part of a package, or in a text."""
+    match node:
+        case ast.Import(names=imported):
+            yield from (alias.name for alias in imported)
+        case ast.ImportFrom(module=module, names=imported, level=level):
+            yield (base := _resolved("." * level + (module or ""), source))
+            yield from (f"{base}.{alias.name}" for alias in imported)
+        case ast.Call(
+            func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"),
+            args=[ast.Constant(value=str() as text), *_],
+        ) if _is_dotted(text.lstrip(".")):
+            yield _resolved(text, source)
+        case ast.Assign(targets=[ast.Name(id="__all__")], value=value) if source.path.endswith("__init__.py"):
+            offered = (part.value for part in ast.walk(value) if isinstance(part, ast.Constant))
+            # `import *` imports them
+            yield from (f"{source.package}.{name}" for name in offered if isinstance(name, str) and _is_dotted(name))
+        case ast.Constant(value=str() as text) if "." in text and _is_dotted(text):
+            yield text
+
+
+def _resolved(name: str, source: Source) -> str:
+    """A module that a file names, by its whole name; its own package where the name leads out of all packages."""
+    try:
+        return importlib.util.resolve_name(name, source.package)
+    except ImportError:
+        return source.package
+
+
+def _is_dotted(text: str) -> bool:
+    return all(map(str.isidentifier, text.split(".")))
 
 
 def _content(path: str) -> bytes | None:

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import decimal
 import enum
 import json
 import pathlib
 import re
+import uuid
 from typing import Any
+
+from llm_do_mcp.toolhost import durations
 
 MAX_BYTES = 5_000_000
 """Of a result as JSON. Larger things belong in a file."""
@@ -68,8 +72,18 @@ def _plain(value: Any, where: str, depth: int) -> Any:
         return float(value)
     if isinstance(value, (list, tuple)):
         return [_plain(item, f"{where}[{n}]", depth + 1) for n, item in enumerate(value)]
+    if isinstance(value, (set, frozenset)):  # in an order of their own, that a result is the same each time
+        return sorted((_plain(item, f"{where}{{…}}", depth + 1) for item in value), key=json.dumps)
     if isinstance(value, dict):
         return _plain_object(value, where, depth)
+    if isinstance(value, datetime.timedelta):
+        return durations.text_of(value)
+    if isinstance(value, decimal.Decimal):
+        if not value.is_finite():
+            raise Unreturnable(f"{where} is {value}, which JSON does not have; return None or text")
+        return str(value)
+    if isinstance(value, uuid.UUID):
+        return str(value)
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     if isinstance(value, pathlib.PurePath):
@@ -96,6 +110,6 @@ def _plain_object(value: dict[Any, Any], where: str, depth: int) -> dict[str, An
 def _advice(value: Any) -> str:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return "decode it, or write it to a file"
-    if isinstance(value, (set, frozenset)) or hasattr(value, "__next__"):
+    if hasattr(value, "__next__"):
         return "return a list"
     return "return text, numbers, lists, dicts or dataclasses"

@@ -10,24 +10,28 @@ import collections.abc
 import copy
 import dataclasses
 import datetime
+import decimal
 import enum
 import inspect
 import json
 import pathlib
+import re
 import sys
 import types
 import typing
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from llm_do_mcp.toolhost import durations
 from llm_do_mcp.toolhost.authoring import ToolContext
 
 Schema = dict[str, Any]
 
 SUPPORTED = (
-    "str, int, float, bool, None, Any, list[…], dict[str, …], unions, Literal, Enum, dataclasses, TypedDict, "
-    "date, datetime, Path and pydantic models"
+    "str, int, float, bool, None, Any, list[…], tuple[…], set[…], dict[str, …], unions, Literal, Enum, dataclasses, "
+    "TypedDict, date, time, datetime, timedelta, Decimal, UUID, Path and pydantic models"
 )
 
 
@@ -186,6 +190,12 @@ class _Builder:
             return _choice(arguments, arguments)
         if annotation in _ARRAYS or origin in _ARRAYS:
             return self._array(self.shape(arguments[0] if arguments else Any))
+        if annotation in _SETS or origin in _SETS:
+            return self._set(annotation if origin is None else origin, self.shape(arguments[0] if arguments else Any))
+        if annotation is tuple or origin is tuple:
+            return self._tuple(annotation, arguments)
+        if annotation in _BYTES:
+            raise Unsupported(f"{_display(annotation)} cannot be given as JSON; take text, or a Path to a file")
         if annotation in _OBJECTS or origin in _OBJECTS:
             if arguments and arguments[0] is not str:
                 raise Unsupported("the keys of a dict are str")
@@ -290,6 +300,37 @@ class _Builder:
 
         return Shape({"type": "array", "items": item.schema}, read)
 
+    def _set(self, kind: Any, item: Shape) -> Shape:
+        array = self._array(item)
+        make = set if kind in (set, collections.abc.MutableSet) else frozenset
+
+        def read(value: Any) -> Any:
+            elements = array.read(value)
+            try:
+                made = make(elements)
+            except TypeError:
+                raise Mismatch("expected an array of plain values, which a set can have") from None
+            if len(made) < len(elements):
+                raise Mismatch("expected an array without repetitions")
+            return made
+
+        return Shape({**array.schema, "uniqueItems": True}, read)
+
+    def _tuple(self, annotation: Any, members: tuple[Any, ...]) -> Shape:
+        if annotation is tuple or members[1:] == (Ellipsis,):
+            array = self._array(self.shape(members[0] if members else Any))
+            return Shape(array.schema, lambda value: tuple(array.read(value)))
+        shapes = [self.shape(member) for member in members]
+        count = len(shapes)
+
+        def read(value: Any) -> Any:
+            if not isinstance(value, list) or len(value) != count:
+                raise Mismatch(f"expected an array of {count}")
+            return tuple(_at(f"[{n}]", shape, each) for n, (shape, each) in enumerate(zip(shapes, value, strict=True)))
+
+        items: Schema = {"prefixItems": [shape.schema for shape in shapes]} if shapes else {}
+        return Shape({"type": "array", **items, "minItems": count, "maxItems": count}, read)
+
     def _mapping(self, item: Shape) -> Shape:
         def read(value: Any) -> Any:
             if not isinstance(value, dict):
@@ -346,10 +387,15 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
+def _is_decimal(value: Any) -> bool:
+    return _is_number(value) or (isinstance(value, str) and re.search(_DECIMAL, value) is not None)
+
+
 def _is_integer(value: Any) -> bool:
     return _is_number(value) and bool(value == value // 1)  # JSON Schema counts 3.0 as an integer
 
 
+_DECIMAL = r"^[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?$"
 _NULL = _scalar({"type": "null"}, "null", lambda value: value is None, _same)
 _SCALARS: dict[Any, Shape] = {
     None: _NULL,
@@ -362,9 +408,25 @@ _SCALARS: dict[Any, Shape] = {
         {"type": "string", "format": "date-time"}, "a date and time", _is_text, datetime.datetime.fromisoformat
     ),
     datetime.date: _scalar({"type": "string", "format": "date"}, "a date", _is_text, datetime.date.fromisoformat),
+    datetime.time: _scalar({"type": "string", "format": "time"}, "a time", _is_text, datetime.time.fromisoformat),
+    datetime.timedelta: _scalar(
+        {"type": "string", "format": "duration", "pattern": durations.PATTERN},
+        "a duration such as PT1H30M",
+        _is_text,
+        durations.parse,
+    ),
+    decimal.Decimal: _scalar(
+        {"anyOf": [{"type": "number"}, {"type": "string", "pattern": _DECIMAL}]},
+        "a number, or one as text",
+        _is_decimal,
+        lambda value: decimal.Decimal(str(value)),
+    ),
+    uuid.UUID: _scalar({"type": "string", "format": "uuid"}, "a UUID", _is_text, uuid.UUID),
     pathlib.Path: _scalar({"type": "string"}, "a path", _is_text, pathlib.Path),
 }
 _ARRAYS = (list, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection)
+_SETS = (set, frozenset, collections.abc.Set, collections.abc.MutableSet)
+_BYTES = (bytes, bytearray, memoryview)
 _OBJECTS = (dict, collections.abc.Mapping)
 
 

@@ -10,9 +10,10 @@ import json
 from typing import TYPE_CHECKING
 
 from llm_do_mcp.errors import InvalidInput, ModelError, ProjectError, WorkerNotFound
+from llm_do_mcp.models.select import check_forms
 from llm_do_mcp.project.bounds import Bounds
 from llm_do_mcp.project.checked import quoted
-from llm_do_mcp.project.references import is_id
+from llm_do_mcp.project.references import BUILT_IN, is_id
 from llm_do_mcp.runtime.function import JSON, Declaration, Function, Preview
 from llm_do_mcp.runtime.gate import Call
 from llm_do_mcp.runtime.threads import in_thread
@@ -83,14 +84,15 @@ def bind(declaration: Declaration, bench: Workbench) -> Function:
         if not is_id(name) or "/" in name:
             raise InvalidInput(f"{WORKER_CREATE}: {quoted(name)} is no name; allowed are letters, digits, _ and -")
         before = bench.generated.find(name)
-        if _is_taken(bench, name):
-            raise InvalidInput(f"{WORKER_CREATE}: the project has a worker {name!r}; choose another name")
+        if (owner := _owner(bench, name)) is not None:
+            raise InvalidInput(f"{WORKER_CREATE}: {owner} has a worker {name!r}; choose another name")
         if before is not None and (before.name != name or not call.input.get("force")):
             instead = "choose another name" if before.name != name else "choose another, or replace it with force"
             raise InvalidInput(f"{WORKER_CREATE}: the worker {before.name!r} was made before; {instead}")
         made = Made(name, _file(call.input), bounds, rules)
         try:
             models = bench.models_of(made.worker(bench.project))
+            check_forms(models)
         except (ProjectError, ModelError) as error:
             raise InvalidInput(f"{WORKER_CREATE}: {error}") from None
         if not models:
@@ -116,15 +118,17 @@ def bind(declaration: Declaration, bench: Workbench) -> Function:
     return Function(declaration, execute, preview)
 
 
-def _is_taken(bench: Workbench, name: str) -> bool:
-    """Whether the project, or a library, has a worker that a call of that name would reach instead."""
+def _owner(bench: Workbench, name: str) -> str | None:
+    """What has a worker already that a call of a name would reach instead; the built-in ones come behind."""
     try:
-        bench.project.worker(name)
+        worker = bench.project.worker(name)
     except WorkerNotFound:
-        return False
+        return None
     except ProjectError:  # it has one, though that cannot be used
-        return True
-    return True
+        return "the project"
+    if worker.library == BUILT_IN:
+        return None
+    return "the project" if worker.library is None else f"the library {worker.library}"
 
 
 def _file(given: JSON) -> str:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+HOW = "write register(agent), or mark functions with @tool, or list them in __all__"
+"""How a module offers functions."""
+
 
 def declare(levels: Iterable[Iterable[ToolModule]], wanted: Iterable[str] | None) -> tuple[Declaration, ...]:
     """The functions of tool modules that a worker is given.
@@ -48,6 +51,8 @@ def declare(levels: Iterable[Iterable[ToolModule]], wanted: Iterable[str] | None
         failed = failed or next(iter(errors), None)
     if wanted is None and failed is not None:
         raise ToolModuleError(failed)
+    if wanted is None and paths and not found:
+        raise ToolModuleError(f"{', '.join(paths)}: no function is offered; {HOW}")
     given: dict[str, Declaration] = {}
     for name in (name for name in found if ":" not in name) if wanted is None else wanted:
         function = found.get(name, failed or _missing(name, paths, found))
@@ -74,8 +79,7 @@ def check_offers(module: ToolModule) -> None:
         ToolModuleError: It was imported, and offers no function.
     """
     if module.error is None and not module.functions and not module.broken:
-        how = "write register(agent), or mark functions with @tool, or list them in __all__"
-        raise ToolModuleError(f"{module.path}: tool module missing `register`: it offers no function; {how}")
+        raise ToolModuleError(f"{module.path}: tool module missing `register`: it offers no function; {HOW}")
 
 
 def _offers(module: ToolModule) -> Iterator[tuple[str, Declaration | str]]:
@@ -86,7 +90,7 @@ def _offers(module: ToolModule) -> Iterator[tuple[str, Declaration | str]]:
             schema.checked(function.input_schema)
             schema.checked(function.output_schema or {})
         except ValueError as error:
-            reason = f"{module.path}: `{function.name}` cannot be a tool: its schema: {error}"
+            reason = f"{function.place}: `{function.name}` cannot be a tool: its schema: {error}"
             yield from ((name, reason) for name in _names(function.name, library))
             continue
         yield from ((name, _declaration(module, function, library)) for name in _names(function.name, library))
@@ -103,7 +107,8 @@ def _doubled(name: str, other: Declaration | str, module: ToolModule) -> str:
 def _missing(name: str, paths: Sequence[str], found: Iterable[str]) -> str:
     if not paths:
         return f"there is no tool {name!r}: no tool module was found"
-    return f"there is no tool {name!r} in {', '.join(paths)}; there are: {', '.join(found) or 'none'}"
+    known = f"there are: {', '.join(found)}" if found else f"none is offered there: {HOW}"
+    return f"there is no tool {name!r} in {', '.join(paths)}; {known}"
 
 
 def _names(function: str, library: str | None) -> tuple[str, ...]:

@@ -19,7 +19,6 @@ from llm_do_mcp.runtime.display import cut, escape
 from llm_do_mcp.runtime.function import JSON, Declaration, Function, Preview
 from llm_do_mcp.runtime.gate import Call
 from llm_do_mcp.runtime.schema import problem
-from llm_do_mcp.runtime.threads import in_thread
 from llm_do_mcp.sandbox.root import Root
 from llm_do_mcp.toolsets import filesystem
 
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from llm_do_mcp.toolsets.workbench import Workbench
 
 WORKER_CALL = "worker_call"
+CALLED, CALLER = "the worker called", "the caller"
 
 
 def declare(
@@ -130,9 +130,9 @@ def bind(declaration: Declaration, bench: Workbench) -> Function:
                 raise Refused(error.message) from None
             if options["lock"] is None and not permitted(worker.id, options["allowed"]):
                 allowed = ", ".join(options["allowed"])
-                raise Refused(f"worker {escape(name)[:80]!r} may not be called from here; allowed: {allowed}")
-            # What may run below is what it is now, whatever is edited meanwhile; a class as a schema takes its time.
-            await in_thread(bench.project.closure, worker)
+                library = f" (to be named with its library: {worker.library}:…)" if worker.library else ""
+                raise Refused(f"worker {escape(name)[:80]!r} may not be called from here; allowed: {allowed}{library}")
+            await bench.freeze(worker)
             given = value.get("input_data", "")
             if worker.input_schema is not None and (wrong := problem(worker.input_schema, given)) is not None:
                 raise InvalidInput(f"worker {worker.id}: {wrong}")
@@ -176,16 +176,18 @@ async def attach(
 
     caller = AttachmentPolicy.model_validate(call.function.declaration.options["policy"])
     check_attachments(paths, callee, caller)
-    room = min(callee.max_total_bytes, caller.max_total_bytes)
+    room, whose = min((callee.max_total_bytes, CALLED), (caller.max_total_bytes, CALLER))
     roots = [Root.from_json(root) for root in call.function.declaration.options["roots"]]
     reader = filesystem.bind(filesystem.declare_attach(roots), bench.handles, bench.session)
     attached = []
-    left = room
+    size = 0
     for path in paths:
-        value = {"path": path, "max_bytes": max(left, 0)}
+        value = {"path": path, "max_bytes": room}
         key = call.inner_key("files.read", value)
         found: Mapping[str, Any] = await gate.call(call.run, key, reader, value, call.functions, call.caller)
-        left -= found["size"]
+        size += found["size"]
+        if size > room:
+            raise InvalidInput(f"attachments up to {path} have {size} bytes together, {whose} allows {room}")
         attached.append(Attachment(**found))
     return tuple(attached)
 
@@ -196,7 +198,7 @@ def check_attachments(paths: Sequence[str], callee: AttachmentPolicy, caller: At
     Raises:
         InvalidInput: One is not allowed, or there are too many.
     """
-    for policy, whose in ((callee, "the worker called"), (caller, "the caller")):
+    for policy, whose in ((callee, CALLED), (caller, CALLER)):
         if len(paths) > policy.max_attachments:
             raise InvalidInput(f"{len(paths)} attachments, {whose} allows {policy.max_attachments}")
         for path in paths:

@@ -19,6 +19,7 @@ from llm_do_mcp.runtime.threads import in_thread
 from llm_do_mcp.sandbox.files import NOTHING, Handles, Sandbox
 from llm_do_mcp.sandbox.names import one_spelling
 from llm_do_mcp.sandbox.root import Root
+from llm_do_mcp.toolsets.rules import telling_apart
 
 READ_CHARS = 200_000
 """Characters that a read gives where the caller does not say."""
@@ -95,7 +96,9 @@ def bind(declaration: Declaration, handles: Handles, session: set[tuple[str, str
     roots = tuple(Root.from_json(root) for root in declaration.options["roots"])
 
     def sandbox(call: Call) -> Sandbox:
-        return Sandbox(roots, session if call.caller == "client" else _written(call), handles=handles)
+        written = session if call.caller == "client" else _written(call)
+        unlinked = telling_apart(roots, call.run.definition.rules, call.caller)
+        return Sandbox(roots, written, unlinked=unlinked, handles=handles)
 
     operation, preview = {
         "files.list": (_list, _preview_of("list files in")),
@@ -118,10 +121,16 @@ def bind(declaration: Declaration, handles: Handles, session: set[tuple[str, str
 # ---- attachments: a read whose result is a blob of the run
 
 ATTACH = "attach_file"
+BYTES = "application/octet-stream"
 
 
-def declare_attach(roots: Sequence[Root]) -> Declaration:
-    """Reading a file as an attachment: the same function as reading it, for policy and record."""
+def declare_attach(roots: Sequence[Root], *, any_kind: bool = False) -> Declaration:
+    """Reading a file as an attachment: the same function as reading it, for policy and record.
+
+    Args:
+        roots: Where it may be.
+        any_kind: Also what no model can be sent.
+    """
     return Declaration(
         name="files.read",
         shown=ATTACH,
@@ -129,17 +138,18 @@ def declare_attach(roots: Sequence[Root]) -> Declaration:
         input_schema=_object({"path": {"type": "string"}, "max_bytes": {"type": "integer"}}, ["path", "max_bytes"]),
         risk="read",
         toolset="filesystem",
-        options={"roots": [root.to_json() for root in roots]},
+        options={"roots": [root.to_json() for root in roots], **({"any_kind": True} if any_kind else {})},
     )
 
 
 def _attach(sandbox: Sandbox, call: Call) -> JSON:
     alias, rel = sandbox.split(call.input["path"])
     data = sandbox.read_bytes(alias, rel, call.input["max_bytes"])
-    block = attachment(call.input["path"], data)
+    any_kind = call.function.declaration.options.get("any_kind", False)
+    media_type = BYTES if any_kind else attachment(call.input["path"], data)["media_type"]
     digest = hashlib.sha256(data).hexdigest()
     call.run.tree.keep(digest, data)
-    return {"name": rel.rpartition("/")[2], "media_type": block["media_type"], "blob": digest, "size": len(data)}
+    return {"name": rel.rpartition("/")[2], "media_type": media_type, "blob": digest, "size": len(data)}
 
 
 # ---- the operations; they block, and run in a thread
@@ -213,6 +223,7 @@ def _preview_write(sandbox: Sandbox, call: Call) -> Preview:
 
     alias, rel = sandbox.split(call.input["path"])
     target, content = one_spelling(call.input["path"]), call.input["content"]
+    sandbox.encoded(alias, rel, content)  # what cannot be written is refused, and nobody is asked
     present = sandbox.present(alias, rel)
     action = "create the file" if present.state == NOTHING else "change the file"
     shown = difference(present, content, most=DETAIL_CHARS)

@@ -9,18 +9,23 @@
 | `sandbox.network_enabled: false` | denies functions of network risk |
 | `toolsets.shell` | its rules, each for the commands that none before it speaks of, and its default for the rest |
 
-Functions may be named as policy does (`files.write`) or as a worker's model sees them (`write_file`). A library's
-worker can say what asks and what is refused; what runs without asking is for the project to say.
+Functions may be named as policy does (`files.write`), as a worker's model sees them (`write_file`), or as clients do
+(`files_notes_write_text`, which is of the files under `notes` only). A library's worker can say what asks and what is
+refused; what runs without asking is for the project to say.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from llm_do_mcp.project.names import file_tool
 from llm_do_mcp.runtime.policy import ANY, Caller, Decision, Rule, names_alias, path_pattern
-from llm_do_mcp.sandbox.names import BadName
+from llm_do_mcp.sandbox import patterns
+from llm_do_mcp.sandbox.names import BadName, shown
 from llm_do_mcp.sandbox.root import Root
 from llm_do_mcp.toolsets import shell
 
@@ -64,7 +69,8 @@ def of_worker(project: Project, worker: Worker, own_names: Mapping[str, str]) ->
     own = _of_files(worker, worker.approvals[shared:], whose, own_names, libraries=bool(project.libraries))
     if worker.library is not None:  # it can make the policy stricter; what it would allow is the project's to say
         own = [rule for rule in own if rule.decision != "allow"]
-    return (*manifest, *own, *of_roots(worker.roots))
+    found = (*manifest, *own, *of_roots(worker.roots))
+    return (*found, *_of_overlaps(found, worker.roots, worker.roots))
 
 
 def _of_files(
@@ -98,7 +104,9 @@ def _of_files(
 
 def of_client(project: Project, roots: Sequence[Root]) -> tuple[Rule, ...]:
     """The policy for what an MCP client calls."""
-    return (*_approvals(project.manifest.approvals, "the manifest"), *of_roots(roots))
+    found = (*_approvals(project.manifest.approvals, "the manifest"), *of_roots(roots))
+    unpublished = [root for root in project.roots if root.alias not in {published.alias for published in roots}]
+    return (*found, *_of_overlaps((*found, *of_roots(unpublished)), (*roots, *unpublished), roots))
 
 
 def of_roots(roots: Sequence[Root]) -> Iterator[Rule]:
@@ -111,6 +119,57 @@ def of_roots(roots: Sequence[Root]) -> Iterator[Rule]:
         if root.mode != "ro" and root.write_approval is not None:
             decision: Decision = "ask" if root.write_approval else "allow"
             yield Rule("files.write", decision, everything, source=f"write_approval of sandbox {root.alias}")
+
+
+def _of_overlaps(rules: Iterable[Rule], roots: Sequence[Root], into: Iterable[Root]) -> Iterator[Rule]:
+    """What is refused or asked for under one alias, for the same files under another whose folder overlaps.
+
+    Args:
+        rules: The policy.
+        roots: All folders that it may speak of.
+        into: Those for which rules are made.
+    """
+    strict = [rule for rule in rules if rule.decision != "allow" and rule.subject not in (None, ANY)]
+    for other in into:
+        for root in roots:
+            overlap = None if root.alias == other.alias else _overlap(root.path, other.path)
+            for rule in strict if overlap is not None else ():
+                reads = _is_about(rule, "files.read", "read") or _is_about(rule, "files.list", "read")
+                if not may_touch(rule, root.alias) or not (reads or _is_about(rule, "files.write", "write")):
+                    continue
+                if other.mode == "ro" and not reads:
+                    continue
+                above, below = overlap or ((), ())
+                wanted = rule.paths()
+                wanted = wanted if wanted[0] == "**" else (root.alias, *wanted[1:])
+                for tail in patterns.tails(wanted, (root.alias, *below)):
+                    subject = "/".join((other.alias, *map(patterns.literal, above), *tail))
+                    source = f"{rule.source} (the folders {root.alias} and {other.alias} overlap)"
+                    yield replace(rule, subject=subject, source=source)
+
+
+def _overlap(folder: str, other: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The names that lead down to a folder from another one, and the other way round; None where they are apart."""
+    parts, others = (tuple(map(shown, path.rstrip(os.sep).split(os.sep))) for path in (folder, other))
+    if parts[: len(others)] == others:
+        return parts[len(others) :], ()
+    return ((), others[len(parts) :]) if others[: len(parts)] == parts else None
+
+
+def telling_apart(roots: Iterable[Root], rules: Sequence[Rule], caller: Caller) -> frozenset[str]:
+    """The aliases of which the policy refuses, or asks for, some files and not others: none may have a second name."""
+    strict = [
+        rule
+        for rule in rules
+        if rule.decision != "allow" and rule.caller in (None, caller) and rule.subject not in (None, ANY)
+        if _is_about(rule, "files.read", "read") or _is_about(rule, "files.list", "read")
+    ]
+    return frozenset(
+        root.alias
+        for root in roots
+        for rule in strict
+        if may_touch(rule, root.alias) and rule.paths() != ("**",) and rule.paths()[1:] != ("**",)
+    )
 
 
 def searchable(roots: Iterable[Root], rules: Sequence[Rule], caller: Caller) -> tuple[Root, ...]:
@@ -157,12 +216,21 @@ def _is_about(rule: Rule, function: str, risk: str) -> bool:
 def _approvals(given: Iterable[ApprovalRule], whose: str) -> Iterator[Rule]:
     for number, rule in enumerate(given, 1):
         source = f"approvals of {whose}, rule {number}"
-        function = CANONICAL.get(rule.function, rule.function)
-        yield Rule(function, rule.decision, rule.subject, rule.caller, source)
+        function, subject = _of_one_folder(rule.function) or (rule.function, rule.subject)
+        yield Rule(CANONICAL.get(function, function), rule.decision, subject, rule.caller, source)
+
+
+def _of_one_folder(name: str) -> tuple[str, str] | None:
+    """The function and the subject that clients know as one tool, `files_notes_write_text`."""
+    named = file_tool(name)
+    return (named[0], f"{named[1]}/**") if named else None
 
 
 def _named(name: str, own_names: Mapping[str, str], decision: Decision, source: str, libraries: bool) -> list[Rule]:
     """A rule for a function under any of its names."""
+    if (of_one := _of_one_folder(name)) is not None:
+        function, subject = of_one
+        return [Rule(function, decision, subject, source=source)]
     if name in CANONICAL or name in _BUILT_IN or set(name) & set(".*?["):
         return [Rule(CANONICAL.get(name, name), decision, source=source)]
     if name in own_names:

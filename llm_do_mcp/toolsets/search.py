@@ -49,7 +49,8 @@ def declare(project: Project, roots: Sequence[Root], restricted: Mapping[str, st
             shown="te",
             description=(
                 "Search and read files. One command line, as in a shell: `grep [-i -w -F -E -l -c …] PATTERN [PATH…]`, "
-                f"`cat [-n] FILE[:FROM-TO]…`, `find [PATH…] [-name …]`. {where} The answer starts with exact totals."
+                f"`cat [-n] FILE[:FROM-TO]…`, `find [PATH…] [-name …]`. {where} The answer starts with exact totals; "
+                "where it leaves something out, `--handle res_… [--chunk N]` with the handle it names serves the rest."
             ),
             input_schema={
                 "type": "object",

@@ -121,8 +121,9 @@ def rules(settings: Shell, whose: str) -> tuple[Rule, ...]:
     earlier: list[str] = []
     for number, rule in enumerate(settings.rules, 1):
         source = f"toolsets.shell of {whose}, rule {number} (`{names.one_line(rule.pattern)}`)"
-        found.append(Rule(SHELL, _decision(rule), rule.pattern, source=source, unless=tuple(earlier)))
-        earlier.append(rule.pattern)
+        pattern = commandline.opened(rule.pattern)
+        found.append(Rule(SHELL, _decision(rule), pattern, source=source, unless=tuple(earlier)))
+        earlier.append(pattern)
     if settings.default is not None:
         source = f"toolsets.shell of {whose}, default"
         found.append(Rule(SHELL, _decision(settings.default), source=source, unless=tuple(earlier)))
@@ -200,8 +201,8 @@ class _Shell:
             words = commandline.words(line)
         except BadCommand as error:
             raise InvalidInput(f"shell: {error}") from None
-        rules = (r for r in self._options["rules"] if commandline.pattern(r["pattern"]).matches(words))
-        rule = next(rules, self._options["default"])
+        wanted = ((commandline.pattern(commandline.opened(rule["pattern"])), rule) for rule in self._options["rules"])
+        rule = next((rule for pattern, rule in wanted if pattern.matches(words)), self._options["default"])
         return Order(words, rule["pattern"], rule["folder"], tuple(rule["reach"]))
 
     def check(self, order: Order) -> None:

@@ -6,7 +6,9 @@ to something else (`--file=PATH`, `-fPATH`, `host:PATH`, `@PATH`). A word that i
 working folder, and passes. One that begins with `/`, such as a pattern, is taken for a path and has to be written
 differently.
 
-This binds what is typed, not what a program then does: it can open what it likes, and read paths from files.
+A word that names a protected file (`patterns.is_protected`) in a writable folder is refused as well, but to programs
+that only read. This binds what is typed, not what a program then does: it can open what it likes, and read paths from
+files.
 """
 
 from __future__ import annotations
@@ -18,8 +20,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from llm_do_mcp.errors import InvalidInput, SandboxError
 from llm_do_mcp.sandbox import names
 from llm_do_mcp.sandbox.files import Handles
+from llm_do_mcp.sandbox.patterns import ALWAYS_PROTECTED, is_protected
 from llm_do_mcp.sandbox.root import Root
 
+_ONLY_READ = frozenset(("cat", "cmp", "diff", "du", "file", "grep", "head", "ls", "stat", "tail", "wc"))
+"""Programs that write nothing but their output, whatever their words."""
 _READ_PATHS = ("cat", "cmp", "diff", "du", "file", "find", "head", "ls", "sort", "stat", "tail", "tree", "wc")
 _TAKE_PATHS = frozenset((*_READ_PATHS, "cp", "mkdir", "mv", "rm", "rmdir", "touch"))
 """Programs whose words are paths, so that an alias alone is meant as the folder: elsewhere it may be any word. Of
@@ -74,6 +79,12 @@ class Reach:
                 raise InvalidInput(
                     f"shell: {names.one_line(typed)!r} leads out of what this command may touch: {folders}"
                 )
+            if program not in _ONLY_READ and any(map(self._is_protected, parts)):
+                reading = ", ".join(sorted(_ONLY_READ))
+                raise InvalidInput(
+                    f"shell: {names.one_line(typed)!r} names a protected file: commands may not change what the "
+                    f"project, its history or its approvals are read from; programs that may look at it: {reading}"
+                )
         return given
 
     def _translated(self, word: str, *, is_path: bool) -> str:
@@ -90,6 +101,14 @@ class Reach:
         if not path.startswith(os.pardir) and not os.path.isabs(path):
             path = os.path.join(os.curdir, path)  # never an option, whatever the file is called
         return f"{option}{equals}{path}{os.sep if parts[-1:] == ('.',) else ''}"
+
+    def _is_protected(self, path: str) -> bool:
+        place = os.path.realpath(os.path.join(self._folder, path))
+        for root in self._roots:
+            parts = _below(place, root.path)
+            if parts and root.mode != "ro" and is_protected((*ALWAYS_PROTECTED, *root.protected), parts):
+                return True
+        return False
 
     def _stays(self, path: str) -> bool:
         if path == os.devnull:

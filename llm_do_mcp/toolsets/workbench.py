@@ -13,11 +13,15 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from llm_do_mcp.errors import ModelError, ProjectError, ToolModuleError, WorkerNotFound
-from llm_do_mcp.models.replay import Records
+from llm_do_mcp.models.replay import replayed
+from llm_do_mcp.models.sampling import is_sampling
 from llm_do_mcp.models.select import check_names, open_model
+from llm_do_mcp.project.checked import together
 from llm_do_mcp.project.identity import code_hash
+from llm_do_mcp.project.references import BUILT_IN
 from llm_do_mcp.project.settings import EVERY_FUNCTION
 from llm_do_mcp.project.toolmodules import library_of, normal
+from llm_do_mcp.runtime.account import calls_model
 from llm_do_mcp.runtime.approvals import Approvals
 from llm_do_mcp.runtime.definition import Attachment, Definition
 from llm_do_mcp.runtime.function import JSON, Declaration, Function
@@ -32,10 +36,11 @@ from llm_do_mcp.toolsets import creation, custom, delegation, filesystem, overvi
 from llm_do_mcp.toolsets.generated import Generated
 
 if TYPE_CHECKING:
-    from llm_do_mcp.models.turn import Model
+    from llm_do_mcp.models.turn import Model, Usage
     from llm_do_mcp.project.effective import Worker
     from llm_do_mcp.project.load import Project
-    from llm_do_mcp.project.render import Renderer
+    from llm_do_mcp.project.render import Rendered, Renderer
+    from llm_do_mcp.runtime.tree import Tree
     from llm_do_mcp.toolhost.client import ToolHost
     from llm_do_mcp.toolhost.descriptions import ToolModule
 
@@ -47,6 +52,7 @@ class Workbench:
         project: The project. A run and all below it keep the bench that they began with, whatever is edited meanwhile.
         entry: `--entry`: the entry worker, where it is not the project's own.
         model: `--model`: for the entry worker only; `replay:<run>` is for all.
+        everywhere: `model` is that of every worker.
         approvals: `--approvals`: decides what workers are not even told of.
     """
 
@@ -56,9 +62,11 @@ class Workbench:
         *,
         entry: str | None = None,
         model: str | None = None,
+        everywhere: bool = False,
         approvals: Approvals | None = None,
     ) -> None:
         self.project, self._model = project, model
+        self._everywhere = everywhere or replayed(model or "") is not None
         self._entry = project.entry if entry is None else entry
         self.approvals = approvals or Approvals()
         self.handles = Handles(tidy=True)
@@ -67,11 +75,13 @@ class Workbench:
         self._renderers: list[Renderer] = []
         self._models: dict[tuple[object, ...], Model] = {}
         self._hosts: dict[tuple[object, ...], ToolHost] = {}
+        self._snapshot: ToolHost | None = None
+        self._unusable: dict[str, ToolModuleError] = {}
 
     def of(self, project: Project) -> Workbench:
         """The bench of the same project at a later moment. All that is open is shared, and closed with either."""
         later = copy.copy(self)
-        later.project = project
+        later.project, later._unusable = project, {}
         return later
 
     @property
@@ -86,8 +96,13 @@ class Workbench:
             self._hosts[hosting.key] = hosting.open()
         return self._hosts[hosting.key]
 
+    @property
+    def python(self) -> ToolHost:
+        """The project's Python: for a run and all below it as it was when the run began, else as it is on disk."""
+        return self.host if self._snapshot is None else self._snapshot
+
     def worker(self, reference: str, library: str | None = None) -> Worker:
-        """The worker that a reference means: of the project, of its libraries, or made in this session.
+        """The worker that a reference means: of the project, of its libraries, made in this session, or built in.
 
         Args:
             reference: As it was written.
@@ -96,13 +111,16 @@ class Workbench:
         Raises:
             ProjectError: It means none, or one that is broken.
         """
+        made = self.generated.find(reference)
         try:
-            return self.project.worker(reference, from_library=library)
+            found = self.project.worker(reference, from_library=library)
         except WorkerNotFound:
-            made = self.generated.find(reference)
             if made is None or made.name != reference:
                 raise
-            return made.worker(self.project)
+        else:
+            if found.library != BUILT_IN or made is None or made.name != reference:
+                return found
+        return made.worker(self.project)
 
     # ---- definitions
 
@@ -130,7 +148,7 @@ class Workbench:
             ProjectError: The worker's template, schema or tools cannot be used.
         """
         await in_thread(self.callees_of, worker)  # loads them: a class as a schema takes its time
-        rendered = await self._renderer().render(self.project, worker, given, params)
+        rendered = await self.rendered(worker, given, params)
         plain = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
         declarations = await self.declarations(worker)
         return Definition(
@@ -153,6 +171,14 @@ class Workbench:
             unattended=unattended,
         )
 
+    async def rendered(self, worker: Worker, given: JSON, params: Mapping[str, JSON]) -> Rendered:
+        """A worker's texts for one call.
+
+        Raises:
+            LlmDoError: A parameter that is missing or not known, or a template that cannot be rendered.
+        """
+        return await self._renderer().render(self.project, worker, given, params)
+
     def define_call(
         self, declaration: Declaration, value: JSON, rules: tuple[Rule, ...], *, unattended: bool = False
     ) -> Definition:
@@ -173,11 +199,10 @@ class Workbench:
         Raises:
             ModelError: One that the worker's `compatible_models` rules out.
         """
-        replays = (self._model or "").startswith("replay:")  # of a whole tree, and no model is called
-        override = self._model if replays or worker.id == self._entry else None
+        override = self._model if self._everywhere or worker.id == self._entry else None
         names = worker.model if override is None else (override,)
         for name in names:
-            if not replays and not worker.accepts_model(name):
+            if (calls_model(name) or not self._everywhere) and not worker.accepts_model(name):
                 allowed = ", ".join(worker.compatible_models or ())
                 raise ModelError(f"worker {worker.id} cannot use {name}; it is compatible with {allowed}")
         return names
@@ -189,6 +214,16 @@ class Workbench:
             ModelError: It has none, or one of its chain is ruled out or has a name of no known form.
         """
         check_names(worker.id, self.models_of(worker))
+
+    async def check(self, worker: Worker) -> None:
+        """See that nothing is wrong with a worker that shows without its input, before a run of it is begun.
+
+        Raises:
+            ProjectError: Its templates, or its functions.
+        """
+        await self.declarations(worker)
+        if problems := await in_thread(self._renderer().problems, self.project, (worker,)):
+            raise together(problems)
 
     def rules_of(self, worker: Worker) -> tuple[Rule, ...]:
         """The policy for what a worker calls."""
@@ -253,29 +288,58 @@ class Workbench:
         )
 
     def callees_of(self, worker: Worker) -> tuple[Worker, ...]:
-        """The workers that a worker may call, as far as they are there and whole; globs are looked up in the scan."""
-        named = [name for name in worker.delegates_to if not is_glob(name)]
-        if len(named) < len(worker.delegates_to):
-            named += [name for name in self.project.within_reach(worker.library) if worker.may_call(name)]
+        """The workers that a worker may call, as far as they are there and whole."""
         found = []
-        for name in dict.fromkeys(named):
+        for name in self.named_callees(worker):
             with contextlib.suppress(ProjectError):  # one that is broken or missing is told of when it is called
                 found.append(self.project.worker(name, from_library=worker.library))
         return tuple(found)
 
+    def named_callees(self, worker: Worker) -> tuple[str, ...]:
+        """The ids of the workers that a worker may call, whole or not; globs are looked up in the scan."""
+        named = [name for name in worker.delegates_to if not is_glob(name)]
+        if len(named) < len(worker.delegates_to):
+            named += [name for name in self.project.within_reach(worker.library) if worker.may_call(name)]
+        return tuple(dict.fromkeys(named))
+
+    def check_python(self, worker: Worker) -> None:
+        """See, without running any, that a worker names no Python that it cannot be given.
+
+        Raises:
+            ToolModuleError: None may be loaded, or there is none.
+        """
+        named = worker.named_tools or ()
+        if (refused := self.project.hosting.refused) is not None:
+            if asked := (*named, *worker.imported_tool_modules):
+                names = ", ".join("all functions" if name == EVERY_FUNCTION else name for name in asked)
+                raise ToolModuleError(f"worker {worker.id} names {names}, and {refused}")
+        elif EVERY_FUNCTION not in named and not tool_modules_of(worker):
+            for name in named:
+                raise ToolModuleError(f"worker {worker.id}: there is no tool {name!r}: no tool module was found")
+
+    @property
+    def unusable(self) -> Mapping[str, ToolModuleError]:
+        """The exported workers that name Python that they cannot be given, as far as that is known by now.
+
+        What is in the Python is known of workers that somebody has looked at: those that were called.
+        """
+        found = dict(self._unusable)
+        for worker in self.project.exported():
+            try:
+                self.check_python(worker)
+            except ToolModuleError as error:
+                found[worker.id] = error
+        return found
+
     async def _custom(self, worker: Worker) -> tuple[Declaration, ...]:
         named = worker.named_tools
         every = named is not None and EVERY_FUNCTION in named
-        modules = worker.tool_modules if named is not None else worker.own_tool_modules
         unnamed = (*worker.imported_tool_modules, *(() if named is not None else worker.own_tool_modules))
-        if not modules and not unnamed and not named:
+        self.check_python(worker)
+        modules = () if self.project.hosting.refused is not None else tool_modules_of(worker)
+        if not modules:
             return ()
-        if (refused := self.project.hosting.refused) is not None:
-            if asked := (*(named or ()), *worker.imported_tool_modules):
-                names = ", ".join("all functions" if name == EVERY_FUNCTION else name for name in asked)
-                raise ToolModuleError(f"worker {worker.id} names {names}, and {refused}")
-            return ()
-        described = await self._described(dict.fromkeys((*modules, *unnamed)), worker, None if every else named or ())
+        described = await self._described(modules, worker, None if every else named or ())
         wanted = None if every else dict.fromkeys(named or ())
         if wanted is not None:
             # Importing a module, or having it in one's own folder, names its functions.
@@ -289,19 +353,22 @@ class Workbench:
             levels: dict[object, list[ToolModule]] = {}
             for path, module in described.items():
                 levels.setdefault(_nearness(path, worker), []).append(module)
-            return custom.declare(levels.values(), wanted)
+            given = custom.declare(levels.values(), wanted)
         except ToolModuleError as error:
-            raise ToolModuleError(f"worker {worker.id}: {error}") from None
+            self._unusable[worker.id] = broken = ToolModuleError(f"worker {worker.id}: {error}")
+            raise broken from None
+        self._unusable.pop(worker.id, None)
+        return given
 
     async def _described(
         self, modules: Collection[str], worker: Worker, named: Collection[str] | None
     ) -> dict[str, ToolModule]:
         """What modules hold. Other libraries' Python is imported only where something is named that is not nearer."""
         near = [path for path in modules if library_of(path) in (worker.library, None)]
-        found = await self.host.describe(near)
+        found = await self.python.describe(near)
         have = {function.name for module in found for function in module.functions}
         if named is None or not have.issuperset(named):
-            found = (*found, *await self.host.describe([path for path in modules if path not in near]))
+            found = (*found, *await self.python.describe([path for path in modules if path not in near]))
         return {module.path: module for module in found}
 
     # ---- functions and models
@@ -323,26 +390,52 @@ class Workbench:
             return search.bind(declaration, self.handles)
         if declaration.toolset == "shell":
             return shell.bind(declaration, self.handles)
-        return custom.bind(declaration, self.host)
+        return custom.bind(declaration, self.python)
 
     async def body(self, run: Run) -> JSON:
-        """Drives a run."""
-        return await work(run, self)
+        """Drives a run: all that is below it has the project, and its Python, as they were when it began."""
+        if self._snapshot is not None:
+            return await work(run, self)
+        with self.host.snapshot() as host:
+            bench = copy.copy(self)
+            bench._snapshot = host
+            return await work(run, bench)
 
-    def model(self, name: str, records: Records) -> Model:
-        """A model by its name; one instance serves all runs, whose `records` a replay looks in."""
+    async def freeze(self, worker: Worker) -> None:
+        """Let what a worker and those that it may call are made of be what it is now, whatever is edited meanwhile.
+
+        What only a glob of a worker farther down lets be called is frozen when that worker is called.
+        """
+
+        def below() -> set[str]:
+            workers = (*self.project.closure(worker), *self.callees_of(worker))
+            return {module for one in workers for module in tool_modules_of(one)}
+
+        await self.python.keep(await in_thread(below))  # a class as a schema takes its time
+
+    def model(self, name: str, tree: Tree) -> Model:
+        """A model by its name, for a run; one instance serves all runs, but for their clients' own models."""
         manifest = self.project.manifest
         opened_by = (name, manifest.base_url, json.dumps(manifest.model_capabilities))
-        if opened_by not in self._models:
-            self._models[opened_by] = open_model(
-                name,
-                project_root=self.project.root,
-                toolhost=self.host,
-                records=records,
-                base_url=manifest.base_url,
-                capabilities=manifest.model_capabilities,
-            )
-        return self._models[opened_by]
+        if opened_by in self._models:
+            return self._models[opened_by]
+        opened = open_model(
+            name,
+            project_root=self.project.root,
+            toolhost=self.host,
+            records=tree.store.events,
+            sample=tree.sample,
+            base_url=manifest.base_url,
+            capabilities=manifest.model_capabilities,
+        )
+        return opened if is_sampling(name) else self._models.setdefault(opened_by, opened)
+
+    def cost(self, model: str, usage: Usage) -> float | None:
+        """US dollars that a turn of a model cost; None where its price is not known."""
+        from llm_do_mcp.models.prices import cost
+
+        manifest = self.project.manifest
+        return cost(model, usage, manifest.prices, manifest.base_url)
 
     def _renderer(self) -> Renderer:
         """Renders templates; there is one, made with the first."""
@@ -373,6 +466,12 @@ UNBOUND = Limits(max_turns=10**9, max_tool_calls=10**9, max_tokens=10**12, timeo
 """A call by a client has no limits of its own; the worker it calls has."""
 
 
+def tool_modules_of(worker: Worker) -> tuple[str, ...]:
+    """The modules that a worker's functions may come from, nearest first."""
+    modules = worker.tool_modules if worker.named_tools is not None else worker.own_tool_modules
+    return tuple(dict.fromkeys((*modules, *worker.imported_tool_modules)))
+
+
 def _nearness(module: str, worker: Worker) -> object:
     """What modules that are equally near to a worker have in common."""
     if module in worker.own_tool_modules:
@@ -388,7 +487,7 @@ def server_side_tools_of(worker: Worker) -> tuple[Mapping[str, JSON], ...]:
 
 def limits_of(worker: Worker) -> Limits:
     """A worker's limits, with the defaults for what it does not set."""
-    return Limits(**worker.limits.model_dump(exclude_none=True, exclude={"max_cost"}))
+    return Limits(**worker.limits.model_dump(exclude_none=True))
 
 
 def is_glob(name: str) -> bool:

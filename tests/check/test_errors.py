@@ -49,12 +49,58 @@ async def test_errors_of_the_manifest_do_not_hide_those_of_workers(tmp_path: Pat
 
 
 @pytest.mark.proves("CHECK-ALL-AT-ONCE")
+async def test_a_key_that_cannot_be_used_does_not_hide_what_is_wrong_elsewhere_in_the_file(tmp_path: Path) -> None:
+    keys = """\
+        fragments: 1
+        toolsets: {custm: {}}
+        attachment_policy: {max_attachments: -1}
+        compatible_models: [x]
+        model: {a: b}
+        schema_in_ref: schemas/no.json
+        imports: {workers: [nope]}
+        input_schema: 1
+        allow_workers: [zz]
+        sandbox: {paths: {a: {root: ../x, mode: ro}}}
+        params: {input: 1, a: null, "b c": 2}
+        name: other
+        system: [1]
+        """
+    files = {
+        "main.worker": worker(keys, "{% if %}{{ file('nope.md') }}"),
+        "workers/a.worker": worker("system: [1]", ""),
+    }
+    report = await look(tmp_path, files, default_model=MODEL)
+    assert [error.partition(": ")[0] for error in said(report, "error")] == [
+        "main.worker:2:12",
+        "main.worker:3:12",
+        "main.worker:4:38",
+        "main.worker:6:8",
+        "main.worker:7:16",
+        "main.worker:8:21",
+        "main.worker:9:1",
+        "main.worker:9:15",
+        "main.worker:11:29",
+        "main.worker:12:10",
+        "main.worker:12:29",
+        "main.worker:13:7",
+        "main.worker:14:9",
+        "main.worker:16",
+        "workers/a.worker:2:9",
+    ]
+    assert said(report, "warning") == [
+        "main.worker:10:17: allow_workers: there is no worker 'zz'; known: a, main, pkg:summarizer"
+    ]
+    files = {"main.worker": worker("fragments: 1\nallow_workers: [zz]", "{% if %}"), "workers/a.worker": worker()}
+    found = said(await look(tmp_path, files, default_model=MODEL), "error")
+    assert [error.partition(": ")[0] for error in found] == ["main.worker:2:12", "main.worker:5"]
+
+
+@pytest.mark.proves("CHECK-ALL-AT-ONCE")
 @pytest.mark.parametrize(
     ("manifest", "first"),
     [
         ("nmae: x\nmodel: 1\n", ["project.yaml:1:1: unknown key 'nmae'", "project.yaml:2:8: model: must be"]),
         ("name: [", ["project.yaml:2:1: did not find"]),
-        ("dependencies: [utils]", ["project.yaml:1:15: no library 'utils'"]),
     ],
 )
 async def test_where_nothing_can_be_loaded_each_worker_is_still_read(
@@ -72,6 +118,44 @@ async def test_where_nothing_can_be_loaded_each_worker_is_still_read(
     assert len(errors) == len(expected)
     assert all(error.startswith(words) for error, words in zip(errors, expected, strict=True)), errors
     assert report.project is None and not report.ok
+
+
+@pytest.mark.proves("CHECK-ALL-AT-ONCE")
+@pytest.mark.parametrize("import_tools", [False, True])
+async def test_a_library_that_cannot_be_had_hides_only_what_may_be_in_it(tmp_path: Path, import_tools: bool) -> None:
+    manifest = """\
+        exports: [main, maybe, ./workers/gone, 'utils:x', 'utils:*']
+        dependencies: [utils@1.0]
+        grants: {utils: [up], other: [up]}
+        sandbox: {paths: {up: 'ro:../up'}}
+        """
+    keys = """\
+        imports: {workers: [maybe, 'utils:x', './workers/gone', 'none:x']}
+        allow_workers: [maybe, 'utils:x', 'utils:*', 'gone*']
+        toolsets: {custom: [count]}
+        """
+    files = {
+        "project.yaml": manifest,
+        "main.worker": worker(keys, "{% include 'maybe' %}{% include 'utils:x' %}\n{{ 1 | uper }}"),
+        "workers/a.worker": worker("modle: x"),
+    }
+    report = await look(tmp_path, files, {"other": {}}, default_model=MODEL, import_tools=import_tools)
+    assert [error.partition(": ")[0] for error in said(report, "error")] == [
+        "main.worker:2:39",
+        "main.worker:2:57",
+        "main.worker:7",
+        "project.yaml:1:24",
+        "project.yaml:2:15",
+        "project.yaml:3:23",
+        "project.yaml:4:23",
+        "workers/a.worker:2:1",
+    ]
+    assert "no library 'utils@1.0'" in said(report, "error")[4]
+    warnings = [warning.partition(": the")[0] for warning in said(report, "warning")]
+    assert warnings == [
+        "main.worker:3:46: allow_workers: 'gone*' matches no worker",
+        "project.yaml:4:23: sandbox.paths.up",
+    ]
 
 
 @pytest.mark.proves("CHECK-ALL-AT-ONCE")
@@ -94,10 +178,22 @@ async def test_an_error_that_workers_share_is_told_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.proves("CHECK-ALL-AT-ONCE")
-async def test_what_stops_the_start_of_a_server_is_an_error(tmp_path: Path) -> None:
-    files = {"workers/te.worker": worker("sandbox: {paths: {in: 'ro:./in'}}"), "in/x.md": ""}
+@pytest.mark.parametrize(
+    ("name", "path", "mended"),
+    [
+        ("shop", "workers/te.worker", "te and te; rename the worker te, or do not export it"),
+        (
+            "TE",
+            "main.worker",
+            "main and te; its worker has the project's name, so write another `name:` into llm-do.yaml",
+        ),
+        ("run_wait", "main.worker", "main and run_wait; its worker has the project's name, so write another `name:`"),
+    ],
+)
+async def test_what_stops_the_start_of_a_server_is_an_error(tmp_path: Path, name: str, path: str, mended: str) -> None:
+    files = {"llm-do.yaml": f"name: {name}\nsandbox: {{paths: {{in: 'ro:./in'}}}}", path: worker(), "in/x.md": ""}
     (error,) = said(await look(tmp_path, files, default_model=MODEL), "error")
-    assert "two tools would be called 'te'" in error
+    assert error.startswith("two tools would be called ") and mended in error
 
 
 @pytest.mark.proves("CHECK-ALL-AT-ONCE")
@@ -131,8 +227,40 @@ async def test_templates_are_looked_at_without_being_rendered(tmp_path: Path) ->
 
 
 @pytest.mark.proves("CHECK-TEMPLATES")
-async def test_a_template_that_includes_itself_ends(tmp_path: Path) -> None:
-    files = {"main.worker": worker("", "{% include 'x' %}"), "templates/x": "{% include 'x' %}"}
+async def test_filters_and_tests_are_known_also_in_branches(tmp_path: Path) -> None:
+    text = """\
+        {% if input is strin %}{{ input | uper }}{% endif %}
+        {{ input | upper | lowr if input is string else 1 is qqq }}
+        {% if 'markdown' is filter %}{{ input | markdown }}{% endif %}
+        {% filter xxxxx %}x{% endfilter %}{% include 'gone' %}"""
+    errors = said(await look(tmp_path, {"main.worker": worker("", text)}, default_model=MODEL), "error")
+    assert [error.partition("; did you")[0] for error in errors] == [
+        "main.worker:4: there is no filter 'uper'",
+        "main.worker:4: there is no test 'strin'",
+        "main.worker:5: there is no filter 'lowr'",
+        "main.worker:5: there is no test 'qqq'; there are Jinja's own",
+        "main.worker:7: there is no 'gone' in templates/, prompts/, workers/, pkg:templates/",
+        "main.worker:7: there is no filter 'xxxxx'; there are Jinja's own",
+    ]
+
+
+@pytest.mark.proves("CHECK-TEMPLATES")
+async def test_a_template_that_always_includes_itself_is_an_error(tmp_path: Path) -> None:
+    files = {
+        "main.worker": worker("", "{% include 'x' %}"),
+        "templates/x": "X\n{% if input %}{% include 'y' %}{% endif %}{% include 'x' %}",
+        "templates/y": "{% include 'z' %}",
+        "templates/z": "{% set a = 1 %}\n{% extends 'y' %}",
+    }
+    errors = said(await look(tmp_path, files, default_model=MODEL), "error")
+    assert [error.partition(", so it")[0] for error in errors] == [
+        "templates/x:2: the template always includes itself",
+        "templates/y:1: the template always includes itself through templates/z",
+        "templates/z:2: the template always includes itself through templates/y",
+    ]
+    for name in "xyz":
+        text = "{% if input.more %}{% include 'x' %}{% endif %}{% for part in input %}{% include 'y' %}{% endfor %}"
+        files[f"templates/{name}"] = text
     assert (await look(tmp_path, files, default_model=MODEL)).findings == ()
 
 
@@ -166,6 +294,31 @@ async def test_a_broken_worker_of_a_library_counts_where_it_can_be_reached(tmp_p
     (error,) = said(report, "error")
     assert error.startswith("utils:workers/b.worker:2:1: unknown key 'modle'")
     assert [described.worker.id for described in report.workers] == ["main", "utils:a"]
+
+
+@pytest.mark.proves("CHECK-LIBRARIES")
+@pytest.mark.parametrize("using", ["exports: [main, 'utils:*']", "exports: ['utils:caller']", "entry: main"])
+async def test_a_pattern_that_covers_broken_workers_of_a_library_tells_of_all_of_them(
+    tmp_path: Path, using: str
+) -> None:
+    files = {
+        "project.yaml": f"model: {MODEL}\ndependencies: [utils]\n{using}\n",
+        "main.worker": worker("allow_workers: ['utils:*']"),
+    }
+    library = {
+        "workers/caller.worker": worker("allow_workers: ['*']"),
+        "workers/a.worker": worker("modle: x"),
+        "workers/b.worker": worker(),
+        "workers/b/worker.worker": worker(),
+        "workers/c.worker": worker("", "{% if %}"),
+    }
+    errors = said(await look(tmp_path, files, {"utils": library}), "error")
+    assert [error.partition(": ")[0] for error in errors] == [
+        "utils:workers/a.worker:2:1",
+        "utils:workers/b.worker",
+        "utils:workers/c.worker:4",
+    ]
+    assert "more than one file for worker 'b': workers/b.worker, workers/b/worker.worker; keep one" in errors[1]
 
 
 @pytest.mark.proves("CHECK-LIBRARIES")

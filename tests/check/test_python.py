@@ -71,6 +71,26 @@ async def test_a_function_that_is_nowhere_is_an_error_of_who_names_it(tmp_path: 
     assert error == "main.worker:5:11: there is no tool 'missing' in tools.py; there are: good"
 
 
+@pytest.mark.proves("CHECK-IMPORT-TOOLS")
+async def test_a_function_that_is_named_where_there_is_no_python_is_an_error_without_importing(tmp_path: Path) -> None:
+    keys = f"model: {MODEL}\ntoolsets:\n  te: {{}}\n  custom: [missing]"
+    (error,) = said(await look(tmp_path, {"main.worker": worker(keys)}), "error")
+    assert error == "main.worker:5:11: there is no tool 'missing': no tool module was found"
+
+
+@pytest.mark.proves("CHECK-IMPORT-TOOLS")
+async def test_a_module_that_offers_nothing_is_odd_and_says_what_to_write(tmp_path: Path) -> None:
+    files = {
+        "main.worker": worker(f"model: {MODEL}\ntoolsets: {{custom: [given]}}"),
+        "tools/a.py": "from llm_do_mcp import tool\n@tool\ndef given() -> int: ...\n",
+        "tools/b.py": "def forgotten() -> int: ...\n",
+        "tools/_helper.py": "def helps() -> int: ...\n",
+    }
+    (warning,) = said(await look(tmp_path, files, import_tools=True), "warning")
+    how = "write register(agent), or mark functions with @tool, or list them in __all__"
+    assert warning == f"tools/b.py: it offers no function; {how}"
+
+
 @pytest.mark.proves("CHECK-UNSEEN")
 async def test_functions_that_nobody_sees_are_odd(tmp_path: Path) -> None:
     files = {

@@ -63,6 +63,23 @@ async def test_a_rule_that_is_at_work_for_one_worker_is_not_idle(tmp_path: Path)
     assert warning.startswith("project.yaml:4:35: `allow files.write` can match nothing")
 
 
+@pytest.mark.proves("CHECK-IDLE", "CHECK-ALL-AT-ONCE")
+async def test_a_broken_worker_does_not_hide_rules_of_which_it_is_known_that_they_match_nothing(tmp_path: Path) -> None:
+    idle = "approvals: [{function: files.write, subject: 'nowhere/**', decision: deny}]\n"
+    keys = "toolsets: {filesystem: {}}\nsandbox: {paths: {in: 'rw:./in'}}\ntool_rules: {shell: {allowed: false}}\n"
+    files = {
+        "project.yaml": f"model: {MODEL}\n{idle}",
+        "in/x": "",
+        "main.worker": worker(keys + "limits: {max_turns: 0}"),
+    }
+    first, second = said(await look(tmp_path, files), "warning")
+    assert first.startswith("main.worker:4:14: `deny shell` can match nothing: nobody has such a function")
+    assert second.startswith("project.yaml:2:13: `deny files.write nowhere/**` can match nothing")
+    for unclear in ("modle: x", "imports: {wokers: [x]}"):
+        files["main.worker"] = worker(keys + unclear)
+        assert said(await look(tmp_path, files), "warning") == []
+
+
 @pytest.mark.proves("CHECK-IDLE")
 async def test_nothing_is_said_of_rules_that_may_be_about_what_was_not_looked_at(tmp_path: Path) -> None:
     rule = "model: scripted:s.yaml\ntool_rules: {greet: {allowed: false}}"
@@ -129,10 +146,11 @@ async def test_where_a_worker_is_broken_nothing_is_called_unreachable(tmp_path: 
     files = {
         "main.worker": worker("allow_workers: [a]\nmodle: x"),
         "workers/a.worker": worker(),
+        "workers/b.worker": worker(),
     }
     report = await look(tmp_path, files, default_model=MODEL)
     assert len(report.of("error")) == 1 and said(report, "warning") == []
-    assert [one.reached for one in report.workers] == [None]
+    assert [one.reached for one in report.workers] == [True, None], "the first as far as the broken one says"
 
 
 @pytest.mark.proves("CHECK-REACH")
@@ -258,3 +276,44 @@ async def test_a_providers_tools_that_are_denied_are_odd(tmp_path: Path) -> None
     keys = f"model: {MODEL}\nsandbox: {{network_enabled: false}}\nserver_side_tools: [{{tool_type: web_search}}]"
     (warning,) = said(await look(tmp_path, {"main.worker": worker(keys)}), "warning")
     assert warning == "main.worker:4:20: network_enabled: false denies the worker's server_side_tools"
+
+
+@pytest.mark.proves("CHECK-PRICES")
+async def test_prices_of_nobodys_models_and_limits_that_cannot_be_held_are_shown(tmp_path: Path) -> None:
+    files = {
+        "project.yaml": f"model: {MODEL}\nprices:\n  claude-haku-4-5: {{input: 1, output: 5}}\n",
+        "main.worker": worker("limits: {max_cost: 1}"),
+        "workers/local.worker": worker("model: anthropic:gemma3\nlimits:\n  max_cost: 1\n"),
+    }
+    warnings = said(await look(tmp_path, files), "warning")
+    assert [line for line in warnings if "price" in line] == [
+        f"project.yaml:3:20: prices: no worker has a model claude-haku-4-5; models: {MODEL}, anthropic:gemma3",
+        "workers/local.worker:4:13: limits.max_cost cannot be held: no price is known of anthropic:gemma3; "
+        "add it to `prices`",
+    ]
+
+
+@pytest.mark.proves("CHECK-UNNAMED")
+@pytest.mark.parametrize(
+    ("root", "rule", "told"),
+    [
+        ("{root: ., mode: rw}", "approval_required: false", True),
+        ("{root: ., mode: ro}", "approval_required: false", False),
+        ("{root: ./work, mode: rw}", "approval_required: false", False),
+        ("{root: ., mode: rw}", "approval_required: true", False),
+        ("{root: ., mode: rw}", "{approval_required: false, allowed: false}", False),
+    ],
+)
+async def test_it_is_told_what_a_command_may_do_that_its_words_do_not_say(
+    tmp_path: Path, root: str, rule: str, told: bool
+) -> None:
+    said_of = rule.strip("{}")
+    keys = f"""
+model: {MODEL}
+toolsets: {{shell: {{rules: [{{pattern: git, {said_of}}}]}}}}
+sandbox: {{paths: {{all: {root}}}}}
+"""
+    notes = said(await look(tmp_path, {"main.worker": worker(keys), "work/x": ""}), "note")
+    assert [note.partition(" may change")[0].partition(": ")[2] for note in notes] == (
+        ["toolsets.shell: a command that runs without asking"] if told else []
+    )

@@ -122,13 +122,18 @@ def test_looking_writes_nothing(project: Path) -> None:
 
 @pytest.mark.proves("CLI-LIST-WORKERS")
 def test_the_workers_are_listed_whole_or_not(project: Path) -> None:
-    write(project, {"workers/bad.worker": worker("modle: x")})
+    assert llm_do(project, "--list-workers").returncode == 0
+    files = ("workers/bad.worker", "workers/twice.worker", "workers/twice/worker.worker", "workers/a b.worker")
+    write(project, {**dict.fromkeys(files, worker()), files[0]: worker("modle: x")})
     done = llm_do(project, "--list-workers")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith("llm-do: workers/a b.worker: 'a b.worker': names of workers have letters")
     assert done.stdout.splitlines() == [
         "main    main.worker  Sells.",
         "bad     workers/bad.worker  broken: workers/bad.worker:2:1: unknown key 'modle'; did you mean 'model'?",
         "helper  workers/helper.worker  Helps.",
+        "twice   workers/twice.worker  broken: workers/twice.worker: more than one file for worker 'twice': "
+        "workers/twice.worker, workers/twice/worker.worker; keep one",
     ]
     listed = {one["id"]: one for one in json.loads(llm_do(project, "--list-workers", "--json").stdout)}
     assert listed["main"] == {
@@ -140,6 +145,7 @@ def test_the_workers_are_listed_whole_or_not(project: Path) -> None:
         "error": None,
     }
     assert listed["bad"]["error"].startswith("workers/bad.worker:2:1") and listed["helper"]["published"] is None
+    assert llm_do("list", project).returncode == 2
 
 
 @pytest.mark.proves("CLI-LIST")

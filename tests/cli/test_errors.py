@@ -139,7 +139,7 @@ def test_a_record_that_cannot_be_read_is_told_in_one_line(tmp_path: Path, name: 
 
 
 ARGUMENTS = {
-    "too many": (["list", "a", "b"], "llm-do list: unrecognized arguments: b"),
+    "too many": (["trace", "a", "b"], "llm-do trace: unrecognized arguments: b"),
     "an unknown option": (["trace", "x", "--htm1"], "llm-do trace: unrecognized arguments: --htm1"),
     "nothing to trace": (["trace"], "llm-do trace: the following arguments are required: RUN"),
     "an unknown action": (["runs", "stop"], "llm-do runs: argument action: invalid choice: 'stop'"),
@@ -174,3 +174,44 @@ def test_each_program_tells_its_version(program: str, command: list[str]) -> Non
 
     ran = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=60, check=True)
     assert (ran.stdout, ran.stderr) == (f"{program} {__version__}\n", "")
+
+
+NAMED = "toolsets: {custom: [f]}"
+SHARED = "def f() -> int:\n    return 1\n"
+LISTED = f"__all__ = ['f']\n{SHARED}"
+
+
+@pytest.mark.proves("CLI-WRONG-PROJECT", "A060")
+@pytest.mark.parametrize(
+    ("keys", "files", "body", "error"),
+    [
+        (NAMED, {"tools.py": "def f(*names): ..."}, "x", "tools.py:1: `f` cannot be a tool: `*names` takes any number"),
+        (NAMED, {"tools.py": "x = 1\n1 / 0"}, "x", "tools.py:2: ZeroDivisionError: division by zero"),
+        (NAMED, {"tools.py": "def g() -> None: ..."}, "x", "there is no tool 'f' in tools.py; there are: g"),
+        (NAMED, {}, "x", "there is no tool 'f': no tool module was found"),
+        (
+            NAMED,
+            {"tools/m.py": SHARED},
+            "x",
+            "there is no tool 'f' in tools/m.py; none is offered there: write",
+        ),
+        ("toolsets: {custom: all}", {"tools/m.py": SHARED}, "x", "tools/m.py: no function is offered; write register"),
+        (NAMED, {"tools/a.py": LISTED, "tools/b.py": LISTED}, "x", "two functions are called 'f', in tools/a.py and"),
+        (
+            "imports: {tools: [toolsets/x.py]}",
+            {"toolsets/x.py": SHARED},
+            "x",
+            "toolsets/x.py: tool module missing",
+        ),
+        ("", {}, "{% if %}", "main.worker:4: "),
+        ("", {}, "{% include 'nowhere.jinja' %}", "there is no 'nowhere.jinja'"),
+    ],
+)
+def test_what_a_check_would_find_in_the_worker_ends_the_command_before_there_is_a_run(
+    tmp_path: Path, keys: str, files: dict[str, str], body: str, error: str
+) -> None:
+    write(tmp_path, {"main.worker": worker(keys, body), "model.yaml": "workers: {main: [never]}", **files})
+    done = llm_do(tmp_path, "x", env={"LLM_DO_MODEL": "scripted:model.yaml"})
+    assert (done.returncode, done.stdout) == (2, "") and error in done.stderr
+    assert len(done.stderr.splitlines()) == 1 and "Traceback" not in done.stderr
+    assert not (tmp_path / ".llm-do").exists(), "there is no run"

@@ -24,6 +24,8 @@ from llm_do_mcp import tool
 @tool
 def send(to: str) -> str:
     "Sends."
+    import later
+
     with Path("sent.txt").open("a") as sent:
         print(to, file=sent)
     return "sent"
@@ -51,6 +53,7 @@ def reply(request):
 WRITE = ("write_file", {"path": "out/a.md", "content": "text"})
 SEND = ("send", {"to": "a@example.com"})
 CHANGED = "worker main, something that it includes, or its manifest"
+CODE_CHANGED = r"the code of custom.send, tools.python or tools.env has changed since \(approved \w{12}, now \w{12}\)"
 
 
 @pytest.fixture
@@ -60,6 +63,7 @@ def project(tmp_path: Path) -> Path:
         "main.worker": worker(KEYS),
         "model.py": MODEL,
         "tools.py": TOOLS,
+        "later.py": "LATER = 1",
     }
     write(tmp_path, files)
     calls(tmp_path, WRITE, SEND)
@@ -129,7 +133,10 @@ def test_another_argument_is_refused_with_the_difference_and_exits_3(project: Pa
             worker(KEYS, "Do it, and more."),
             rf"{CHANGED} has changed since \(approved \w{{12}}, now \w{{12}}\)",
         ),
-        ("tools.py", TOOLS + HELPER, r"the code of custom.send has changed since \(approved \w{12}, now \w{12}\)"),
+        ("tools.py", TOOLS + HELPER, CODE_CHANGED),
+        ("later.py", "LATER = 2", CODE_CHANGED),
+        ("project.yaml", "name: small\nmodel: scripted:model.py\ntools: {env: [HOME]}\n", CODE_CHANGED),
+        ("project.yaml", "name: small\nmodel: scripted:model.py\ntools: {python: python3}\n", CODE_CHANGED),
     ],
 )
 def test_changed_code_is_refused_with_the_difference(project: Path, file: str, text: str, words: str) -> None:
@@ -144,6 +151,28 @@ def test_changed_code_is_refused_with_the_difference(project: Path, file: str, t
         "2 replaced)\n" if file == "main.worker" else "1 replaced)\n"
     )
     assert run(project)[0] == 0
+
+
+@pytest.mark.proves("LOCK-SECRETS")
+def test_a_secret_is_locked_by_its_digest_and_allowed_where_it_is_not_known(project: Path) -> None:
+    secret, found = "hunter2-VALUE-99", "id-4711"
+    with (project / "project.yaml").open("a") as manifest:
+        print('redact: ["id-[0-9]+"]', file=manifest)
+    (project / "tools.py").write_text(TOOLS.replace("to: str", "to: str, by: list[str]"))
+    calls(project, ("send", {"to": f"https://{secret}@host", "by": [found]}))
+    known = {"API_TOKEN": secret}
+    assert llm_do(project, "go", "--approve-all", env=known).returncode == 0
+    for again in (known, None):  # the record of the run knows what was secret then
+        made = llm_do("approvals", "lock", newest(project), "--project", project, env=again)
+        assert made.returncode == 0, made.stderr
+        text = (project / "approvals.lock").read_text()
+        assert secret not in text and found not in text and text.count("sha256: ") == 2
+    assert made.stdout == "approvals.lock: 1 approval (0 new, 0 replaced)\n"
+    assert run(project)[0] == 0
+    calls(project, ("send", {"to": f"https://{secret}@other", "by": [found]}))
+    assert run(project)[0] == 3
+    widened = llm_do("approvals", "lock", newest(project), "--project", project, "--pattern", "by=*")
+    assert widened.returncode == 1, "nothing was approved by a person there"
 
 
 @pytest.mark.proves("LOCK-RUN", "LOCK-DIFFERENCE")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -28,17 +29,23 @@ def test_a_worker_of_the_usual_place_is_called_by_its_name(tmp_path: Path) -> No
         home / ".llm-do",
         {
             "workers/my-worker.worker": worker(SAYS + "allow_workers: [helper]"),
-            "workers/helper.yaml": SAYS + "instructions: Help.",
-            "model.yaml": """
+            "workers/helper.worker": worker(SAYS),
+            "workers/broken.worker": worker("modle: x"),
+            "workers/model.yaml": """
                 workers:
                   my-worker: [{tool_calls: [{name: worker_call, input: {worker: helper}}]}, hello]
                   helper: [help]
             """,
         },
     )
-    done = llm_do("my-worker", "input", cwd=tmp_path, env={"HOME": str(home), "USERPROFILE": str(home)})
+    env = {"HOME": str(home), "USERPROFILE": str(home)}
+    done = llm_do("my-worker", "input", cwd=tmp_path, env=env)
     assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
-    assert "my-worker > helper" in done.stderr, "the workers beside it are its project"
+    assert "my-worker > helper" in done.stderr, "it can call those beside it"
+    assert sorted(path.name for path in (home / ".llm-do").iterdir()) == ["workers"], "its folder is its project"
+    report = json.loads(llm_do("check", "my-worker", "--json", cwd=tmp_path, env=env).stdout)
+    assert report["ok"] and report["project"]["root"] == os.path.realpath(home / ".llm-do" / "workers")
+    assert [one["id"] for one in report["workers"]] == ["my-worker", "helper"], "what it cannot reach is another's"
 
 
 @pytest.mark.proves("CLI-NAMED")

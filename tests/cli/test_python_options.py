@@ -50,7 +50,7 @@ def test_modules_by_name_are_allowed_on_the_command_line(project: Path) -> None:
 @pytest.mark.proves("PROJECT-NO-PYTHON")
 def test_without_python_a_worker_that_names_functions_says_so(project: Path) -> None:
     ran = llm_do(project, "x", "--allow-module-imports", "--no-import-tools")
-    assert ran.returncode == 1
+    assert ran.returncode == 2
     expected = "worker main names my_project.tools:register, and the project's Python is not loaded (--no-import-tools)"
     assert expected in ran.stderr
     assert not (project / "imported").exists()

@@ -532,3 +532,28 @@ def test_files_are_attached_from_anywhere(project: Path, tmp_path_factory: pytes
     refused = llm_do(project, "x", "--entry", "plain", "--attach", given)
     assert refused.stderr == f"llm-do: --attach: attachment {given}: the worker called allows .pdf\n"
     assert (folder.returncode, refused.returncode, status(project)) == (2, 2, before)
+
+
+@pytest.mark.proves("REPLAY-ANSWERS")
+def test_the_newest_run_can_be_replayed_as_last(project: Path) -> None:
+    nothing = llm_do(project, "go", "--entry", "plain", "--model", "replay:last")
+    assert (nothing.returncode, nothing.stderr) == (1, "llm-do: the project has no runs yet\n")
+    first = json.loads(llm_do(project, "go", "--entry", "plain", "--json").stdout)
+    (project / "model.yaml").unlink()
+    for _ in range(2):
+        again = llm_do(project, "go", "--entry", "plain", "--model", "replay:last", "--json")
+        assert (again.returncode, json.loads(again.stdout)["output"]) == (0, first["output"]), again.stderr
+
+
+@pytest.mark.proves("SAMPLING-TERMINAL")
+def test_a_terminal_lends_no_model_and_the_next_of_the_chain_answers(project: Path) -> None:
+    write(project, {"tell.py": TELL, "workers/free.worker": worker("model: sampling", "Hi.")})
+    refused = llm_do(project, "x", "--entry", "free")
+    assert (refused.returncode, refused.stderr.splitlines()[-2]) == (
+        1,
+        "llm-do: worker free: model sampling: a terminal is no MCP client, which could lend its model; "
+        "name another model, as with --model",
+    )
+    write(project, {"workers/free.worker": worker("model: [sampling, 'scripted:tell.py']", "Hi.")})
+    ran = llm_do(project, "x", "--entry", "free")
+    assert (ran.returncode, "no model was called (scripted:tell.py)" in ran.stderr) == (0, True), ran.stderr

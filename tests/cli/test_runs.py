@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.commands import llm_do
 from tests.cli.test_run import PROJECT
+from tests.models.messages_server import MessagesServer, message, text
 from tests.project.conftest import worker, write
 
 EXAMPLE = Path(__file__).parents[2] / "projects" / "pitchdeck_eval"
@@ -35,7 +36,7 @@ def test_runs_are_listed_newest_first_with_what_they_came_to(project: Path) -> N
         ("plain", "done"),
     ]
     for run in runs:
-        assert set(run) == {"id", "status", "worker", "created", "updated"}
+        assert {"id", "status", "worker", "created", "updated", "models", "tokens", "cost"} <= set(run)
         assert began <= run["created"] <= run["updated"] <= time.time()
     for_people = llm_do("runs", "--project", project).stdout.splitlines()
     assert len(for_people) == 3
@@ -43,6 +44,23 @@ def test_runs_are_listed_newest_first_with_what_they_came_to(project: Path) -> N
     assert for_people[0].startswith(left)
     assert for_people[0].endswith(f"main  → llm-do runs resume {left} --project {project}")
     assert for_people[2].endswith("plain")
+
+
+@pytest.mark.proves("CLI-RUNS", "COST-ACCOUNT")
+def test_runs_are_listed_with_what_their_models_cost(tmp_path: Path) -> None:
+    manifest = "name: shop\nmodel: anthropic:local\nprices: {local: {input: 1000, output: 2000}}\n"
+    write(tmp_path, {"main.worker": worker(), "project.yaml": manifest})
+    with MessagesServer(message(text("hi"))) as server:
+        done = llm_do(tmp_path, "go", env={"ANTHROPIC_BASE_URL": server.url})
+        assert "15 tokens · $0.0200" in done.stderr
+        (tmp_path / "project.yaml").write_text(manifest.partition("prices")[0])
+        llm_do(tmp_path, "go", env={"ANTHROPIC_BASE_URL": server.url})
+    unknown, known = json.loads(llm_do("runs", "--json", "--project", tmp_path).stdout)
+    assert (known["models"], known["tokens"], known["cost"]) == (["anthropic:local"], {"input": 10, "output": 5}, 0.02)
+    assert (unknown["cost"], unknown["unpriced"]) == (None, ["anthropic:local"])
+    for_people = llm_do("runs", "--project", tmp_path).stdout.splitlines()
+    assert for_people[0].endswith("main  cost unknown (no price for anthropic:local)")
+    assert for_people[1].endswith("main  $0.0200")
 
 
 @pytest.mark.proves("CLI-RUNS")

@@ -123,8 +123,8 @@ def test_shell_rules_say_what_runs_and_what_does_not(tmp_path: Path) -> None:
     assert "5 total" in printed["wc -l main.py shop/till.py"]
     assert printed["wc -l ../scripted/model.py"].startswith("shell: '../scripted/model.py' leads out")
     assert printed["grep -c x main.py | sort"].startswith("shell: no shell runs this, so `|`")
-    for command in ("ls -l", "rm main.py"):  # `pattern: ls` is `ls` and nothing more
-        assert printed[command].startswith("shell was not run: refused by toolsets.shell of worker code_analyzer")
+    assert "main.py" in printed["ls -l"]  # `pattern: ls` is about whatever begins so
+    assert printed["rm main.py"].startswith("shell was not run: refused by toolsets.shell of worker code_analyzer")
     assert (root / "source" / "main.py").exists()
 
 

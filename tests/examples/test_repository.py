@@ -54,7 +54,9 @@ def test_setup_does_nothing_once_it_is_done_until_the_requirements_change(tmp_pa
 
 @pytest.mark.skipif(os.name == "nt", reason="CI runs on a POSIX system")
 @pytest.mark.proves("REPO-CI")
-@pytest.mark.parametrize(("fails", "expected"), [("", ["check", "test"]), ("check", ["check"])])
+@pytest.mark.parametrize(
+    ("fails", "expected"), [("", ["check", "clients", "test", "conformance"]), ("check", ["check"])]
+)
 def test_ci_runs_the_commands_that_people_run_and_stops_at_the_first_failure(
     tmp_path: Path, fails: str, expected: list[str]
 ) -> None:

@@ -111,7 +111,7 @@ async def test_a_document_is_never_sent_to_a_model_that_would_drop_it(monkeypatc
     with MessagesServer(message(text("ok"))) as server:
         use(server, monkeypatch)
         with pytest.raises(
-            ModelError, match=r"pipeline/deck\.pdf was not sent.*known to take documents; .*project\.yaml"
+            ModelError, match=r"pipeline/deck\.pdf was not sent.*known to take documents, and .*project\.yaml"
         ):
             await ask(asked, model="gemma3")
         assert server.requests == []
@@ -244,7 +244,7 @@ def test_opening_a_model_does_not_import_the_sdk() -> None:
     program = (
         "import sys\n"
         "from llm_do_mcp.models.select import open_model\n"
-        "model = open_model('anthropic:claude-haiku-4-5', project_root='.', toolhost=None, records=None)\n"
+        "model = open_model('anthropic:claude-haiku-4-5', project_root='.', toolhost=None, records=None, sample=None)\n"
         "print(model.name, model.calls_model, 'anthropic' in sys.modules, 'httpx2' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from pathlib import Path
+
 import pytest
 
-from llm_do_mcp.errors import InvalidInput
+from llm_do_mcp.errors import InvalidInput, SandboxError
 from llm_do_mcp.models.attachments import attachment
+from llm_do_mcp.sandbox.files import Sandbox
+from llm_do_mcp.sandbox.root import Root
 
 PDF = b"%PDF-1.7\n1 0 obj\nendobj\nstartxref\n9\n%%EOF\n"
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
@@ -51,3 +57,47 @@ def test_what_a_model_cannot_be_sent_is_refused(name: str, data: bytes, says: st
     with pytest.raises(InvalidInput) as caught:
         attachment(name, data)
     assert str(caught.value).startswith(says)
+
+
+@pytest.mark.proves("A065")
+def test_a_file_that_is_swapped_while_it_is_read_is_one_of_the_two(tmp_path: Path) -> None:
+    """A PDF and a picture that is too large take each other's place under one name."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    large = PNG + bytes(300_000)
+    for name, data in (("small", PDF), ("large", large), ("a.pdf", PDF)):
+        (folder / name).write_bytes(data)
+    stop = threading.Event()
+
+    def swap() -> None:
+        while not stop.is_set():
+            for name in ("large", "small"):
+                os.link(folder / name, folder / "next")
+                os.replace(folder / "next", folder / "a.pdf")
+
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    seen: set[str] = set()
+    try:
+        sandbox, ample = Sandbox((Root("in", str(folder)),)), 1_000_000
+        for _ in range(2000):
+            for most in (len(PDF), ample):
+                try:
+                    data = sandbox.read_bytes("in", "a.pdf", most)
+                except SandboxError as error:
+                    assert most == len(PDF) and "allowed are" in str(error)
+                    seen.add("too large")
+                    continue
+                assert len(data) <= most
+                try:
+                    assert attachment("in/a.pdf", data)["data"] == PDF
+                    seen.add("taken")
+                except InvalidInput as error:
+                    assert data == large and "its content is image/png" in str(error)
+                    seen.add("another type")
+            if len(seen) == 3:
+                break
+    finally:
+        stop.set()
+        swapper.join()
+    assert seen == {"taken", "too large", "another type"}

@@ -54,6 +54,12 @@ CASES = {
     "bad request": Case(
         error(400, "invalid_request_error", "prompt is too long"),
         "400 invalid_request_error: prompt is too long (request req_1)",
+        "give it less to read, or name a model with a larger context",
+        kind=ModelError,
+    ),
+    "another bad request": Case(
+        error(400, "invalid_request_error", "tools.0.name: too long"),
+        "400 invalid_request_error: tools.0.name: too long (request req_1)",
         "change what it names in the worker or its input",
         kind=ModelError,
     ),
@@ -218,7 +224,7 @@ async def test_a_reset_connection_is_one_line(monkeypatch: pytest.MonkeyPatch) -
 async def test_a_missing_key_names_the_ways_to_get_a_model() -> None:
     raised = await failing()
     assert "no key for a model was found; set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL" in str(raised)
-    assert str(raised).endswith("or name a scripted:<file> model")
+    assert str(raised).endswith("or name the model sampling in an MCP client that lends its own")
     assert type(raised) is ModelUnavailable
 
 

@@ -86,7 +86,7 @@ def test_the_limits_of_one_request_are_kept() -> None:
 
 @pytest.mark.proves("MODEL-CAPABILITIES")
 def test_capabilities_are_safe_and_can_be_switched() -> None:
-    assert capabilities_of("claude-haiku-4-5") == Capabilities(True, True, True, True, True)
+    assert capabilities_of("claude-haiku-4-5") == Capabilities(*[True] * 6)
     assert not capabilities_of("gemma3").documents
     assert not capabilities_of("gemma3").structured_output
     switched = capabilities_of(

@@ -11,7 +11,7 @@ import pytest
 from llm_do_mcp.errors import ModelError
 from llm_do_mcp.models.attachments import attachment
 from llm_do_mcp.models.select import open_model
-from llm_do_mcp.models.turn import Model, Reply, ToolSpec, Usage
+from llm_do_mcp.models.turn import Model, Reply, Request, ToolSpec, Usage
 from llm_do_mcp.toolhost.client import ToolHost
 from tests.models.asking import request
 
@@ -82,8 +82,14 @@ async def no_records(run: str) -> list[object]:
     return []
 
 
+async def no_client(request: Request) -> Reply:
+    raise AssertionError("a script asks no client")
+
+
 def scripted(project: Path, toolhost: ToolHost, file: str = "scripted/model.yaml") -> Model:
-    return open_model(f"scripted:{file}", project_root=str(project), toolhost=toolhost, records=no_records)
+    return open_model(
+        f"scripted:{file}", project_root=str(project), toolhost=toolhost, records=no_records, sample=no_client
+    )
 
 
 async def answer(model: Model, worker: str, turn: int = 0, words: str = "Hello") -> Reply:
@@ -218,11 +224,15 @@ async def test_a_script_lies_in_the_project(project: Path, toolhost: ToolHost, f
     assert says in await failing(scripted(project, toolhost, file), "main")
 
 
-@pytest.mark.parametrize("name", ["", "claude-haiku-4-5", "openai:gpt", "anthropic:", "scripted:", "Anthropic:x"])
+@pytest.mark.parametrize(
+    "name", ["", "claude-haiku-4-5", "openai:gpt", "anthropic:", "scripted:", "sampling:", "Anthropic:x"]
+)
 @pytest.mark.proves("MODEL-NAMES")
 def test_a_name_that_cannot_be_opened(name: str, project: Path) -> None:
     with pytest.raises(ModelError) as caught:
-        open_model(name, project_root=str(project), toolhost=ToolHost(str(project)), records=no_records)
+        open_model(
+            name, project_root=str(project), toolhost=ToolHost(str(project)), records=no_records, sample=no_client
+        )
     said = str(caught.value)
     assert said.startswith(f"model {name!r} cannot be opened; allowed: anthropic:<model>")
-    assert said.endswith("scripted:<file>, or replay:<run>")
+    assert said.endswith("scripted:<file>, replay:<run>, or sampling (the client's model)")

@@ -26,7 +26,8 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKI
 def library(root: Path, version: str, **files: str) -> str:
     """A library's folder; all its files say which version they are of."""
     names = ("workers/a.worker", "workers/b.worker", "templates/deep/t.jinja", "tools.py")
-    write(root, {"lib.yaml": f"name: utils\nversion: '{version}'\n"} | dict.fromkeys(names, f"# {version}\n") | files)
+    content = {name: worker("", version) if name.endswith(".worker") else f"# {version}\n" for name in names}
+    write(root, {"lib.yaml": f"name: utils\nversion: '{version}'\n"} | content | files)
     return str(root)
 
 
@@ -41,7 +42,7 @@ def old(tmp_path: Path) -> str:
 
 @pytest.fixture
 def new(tmp_path: Path) -> str:
-    return library(tmp_path / "new", "2", **{"workers/c.worker": "# 2\n"})
+    return library(tmp_path / "new", "2", **{"workers/c.worker": worker("", "2")})
 
 
 @pytest.fixture
@@ -123,6 +124,28 @@ def test_what_is_no_library_is_not_installed(tmp_path: Path, libs: Path, files: 
         install(str(tmp_path / "source"), str(libs), versioned=True)
     assert words in str(caught.value) and "\n" not in str(caught.value) and place.PRIVATE not in str(caught.value)
     assert os.listdir(libs) == [".lock"]
+
+
+@pytest.mark.proves("LIB-INSTALL-CHECKED")
+@pytest.mark.parametrize("needs", ["", "dependencies: [gone]\n"])
+def test_a_library_whose_exported_workers_cannot_be_loaded_replaces_nothing(
+    old: str, new: str, libs: Path, needs: str
+) -> None:
+    install(old, str(libs))
+    before = content(libs / "utils")
+    broken = {"workers/b.worker": worker("modle: x"), "workers/own.worker": worker("modle: x")}
+    write(Path(new), {**broken, "lib.yaml": f"name: utils\nexports: [a, b, c]\n{needs}"})
+    write(Path(new), {"workers/c.worker": worker("output_schema_ref: schemas.py:Report\nlimits: {max_turns: 0}")})
+    (Path(new) / "schemas.py").write_text("raise SystemExit")
+    with pytest.raises(InvalidFile) as caught:
+        install(new, str(libs))
+    first, second = problems(caught.value)
+    assert first == (
+        "workers/b.worker:2:1: unknown key 'modle'; did you mean 'model'?; --force installs the library all the same"
+    )
+    assert second.startswith("workers/c.worker:3:21: limits.max_turns: ")
+    assert content(libs / "utils") == before and sorted(os.listdir(libs)) == [".lock", "utils"]
+    assert install(new, str(libs), force=True).replaced == "1"
 
 
 @pytest.mark.proves("LIB-INSTALL-CHECKED")

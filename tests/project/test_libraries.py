@@ -87,7 +87,7 @@ def test_in_a_library_names_start_at_the_library(project: Project, reference: st
         ("legal:disclaimer", None, "'legal' is not among the dependencies"),
         ("./workers/summarizer", None, "no worker './workers/summarizer' (looked for workers/summarizer.worker, "),
         ("./workers/summarizer.worker", None, "(looked for workers/summarizer.worker)"),
-        ("utils:sumarizer", None, "did you mean 'summarizer'?"),
+        ("utils:sumarizer", None, "did you mean 'utils:summarizer'?"),
         ("nobody", None, "workers/nobody.yml, and in utils)"),
     ],
 )
@@ -107,14 +107,31 @@ def test_the_project_comes_before_its_libraries_and_those_in_the_order_of_depend
     assert load_with(tmp_path, {**files, "workers/same.worker": worker()}, {}).worker("same").id == "same"
 
 
+@pytest.mark.proves("LIB-RESOLUTION")
+@pytest.mark.parametrize(
+    ("reference", "words"),
+    [
+        ("x:othr", r"^no worker 'x:othr' \(looked for x:workers/othr\.worker, .*\); did you mean 'x:other'\?$"),
+        ("x:", "^'x:' is not a reference to a worker"),
+        ("x:../other", r"^'x:\.\./other' is not a reference to a worker"),
+        ("x:workers/a b.worker", r"^'x:workers/a b\.worker' is not a reference to a worker"),
+    ],
+)
+def test_what_is_not_in_a_library_is_told_as_it_was_written(tmp_path: Path, reference: str, words: str) -> None:
+    files = {"main.worker": worker(), "project.yaml": "dependencies: [x]"}
+    with pytest.raises(ProjectError, match=words):
+        load_with(tmp_path, files, {"x": {"workers/other.worker": worker()}}).worker(reference)
+
+
 @pytest.mark.proves("LIB-RESOLUTION", "A051")
 def test_two_files_for_one_id_in_a_library_are_named_with_the_library(tmp_path: Path) -> None:
     files = {"main.worker": worker(), "project.yaml": "dependencies: [x]"}
     libraries = {"x": {"lib.yaml": "exports: ['*']", "workers/a.worker": worker(), "workers/a.yaml": "instructions: b"}}
-    with pytest.raises(ProjectError, match=r"x:lib\.yaml:1:11: '\*' matches no worker"):
-        load_with(tmp_path, files, libraries)
+    words = r"more than one file for worker 'a': workers/a\.worker, workers/a\.yaml"
+    with pytest.raises(ProjectError, match=rf"^x:workers/a\.worker: {words}"):
+        load_with(tmp_path, files, libraries).worker("x:a")
     libraries["x"]["lib.yaml"] = "exports: [a]"
-    with pytest.raises(ProjectError, match=r"more than one file for worker 'a': workers/a\.worker, workers/a\.yaml"):
+    with pytest.raises(ProjectError, match=words):
         load_with(tmp_path, files, libraries)
 
 
@@ -126,7 +143,7 @@ def test_what_is_wrong_in_a_library_is_told_with_the_library(tmp_path: Path) -> 
     assert [worker.id for worker in project.exported()] == ["own"]
     first, second = map(str, project.broken)
     assert first.startswith("x:workers/a.worker:2:1: unknown key 'nmae'")
-    assert second.startswith("x:workers/b.worker:1:1: no instructions")
+    assert second.startswith("x:workers/b.worker:4:1: no instructions")
     badly = {"project.yaml": "tools: {modules: [../x.py]}", "workers/a.worker": worker()}
     with pytest.raises(ProjectError, match=r"y:project\.yaml:1:19: '\.\./x\.py' has '\.\.'"):
         load_with(tmp_path, {"project.yaml": "dependencies: [y]", "workers/own.worker": worker()}, {"y": badly})
@@ -297,11 +314,46 @@ def test_a_librarys_worker_has_the_projects_model_limits_and_policy_and_none_of_
         "model: m:project\nlimits: {max_turns: 3, max_depth: 2}\ntoolsets: {filesystem: {}}\n"
         "approvals: [{function: files.write, decision: deny}]\nsandbox: {network_enabled: false}"
     )
-    project = first(tmp_path, manifest, "limits: {max_turns: 9}\nsandbox: {network_enabled: true}")
+    project = first(tmp_path, manifest, "model: m:own\nsandbox: {network_enabled: true}")
     found = project.worker("x:a")
-    assert found.model == ("m:project",) and (found.limits.max_turns, found.limits.max_depth) == (9, 2)
+    assert found.model == ("m:project",) and (found.limits.max_turns, found.limits.max_depth) == (3, 2)
     assert found.toolsets.filesystem is None and not found.network_enabled
     assert [rule.decision for rule in found.approvals] == ["deny"]
+
+
+@pytest.mark.proves("LIB-NEVER-MORE")
+@pytest.mark.parametrize(
+    ("manifest", "keys", "most"),
+    [
+        ("limits: {max_turns: 3}", "limits: {max_turns: 9}", {"max_turns": 3}),
+        ("limits: {max_turns: 9}", "limits: {max_turns: 3}", {"max_turns": 3}),
+        ("limits: {max_turns: 900}", "limits: {max_turns: 500}", {"max_turns": 500}),
+        ("limits: {max_depth: 2}", "limits: {max_turns: 500, timeout_s: 1.5}", {"max_turns": 200, "timeout_s": 1.5}),
+        ("", "limits: {timeout_s: 9000.5, max_cost: 1.0}", {"timeout_s": 3600, "max_cost": 1.0}),
+        ("limits: {max_cost: 0.5}", "limits: {max_cost: 1.0}", {"max_cost": 0.5}),
+    ],
+)
+def test_a_library_asks_for_less_of_the_limits_and_never_for_more(
+    tmp_path: Path, manifest: str, keys: str, most: dict[str, float]
+) -> None:
+    worker_of = first(tmp_path, manifest, keys).worker("x:a")
+    assert {key: getattr(worker_of.limits, key) for key in most} == most
+    as_project = {"project.yaml": f"name: y\n{keys}", "main.worker": worker()}
+    files = {"project.yaml": f"dependencies: [y]\n{manifest}"}
+    project = load_with(tmp_path, files, {"y": as_project})
+    assert {key: getattr(project.worker("y:main").limits, key) for key in most} == most
+
+
+@pytest.mark.proves("LIB-NEVER-MORE")
+def test_the_model_of_a_library_counts_where_the_project_has_none(tmp_path: Path) -> None:
+    assert first(tmp_path, "model: m:1", "model: m:own").worker("x:a").model == ("m:1",)
+    assert first(tmp_path, "", "model: [m:own, m:next]").worker("x:a").model == ("m:own", "m:next")
+    files = {"main.worker": worker(), "project.yaml": "dependencies: [x]"}
+    libraries = {"x": {"workers/a.worker": worker("model: m:own")}}
+    assert load_with(tmp_path, files, libraries, default_model="m:usual").worker("x:a").model == ("m:usual",)
+    project = first(tmp_path, "model: m:1", "model: m:own\ncompatible_models: ['m:own']")
+    with pytest.raises(ProjectError, match=r"^x:workers/a\.worker:3:20: model 'm:1' is not among the comp"):
+        project.worker("x:a")
 
 
 @pytest.mark.proves("LIB-PROJECT")
@@ -319,7 +371,7 @@ def test_a_project_is_a_library_with_its_own_manifest(tmp_path: Path) -> None:
         "main.worker": worker(),
         "flows/judge.worker": worker(),
     }
-    files = {"main.worker": worker(), "project.yaml": "model: m:1\ndependencies: [decks]\n%s"}
+    files = {"main.worker": worker(), "project.yaml": "name: shop\ndependencies: [decks]\n%s"}
     granted = "sandbox: {paths: {reports: rw:./out}}\ngrants: {decks: [reports]}"
     project = load_with(tmp_path, {**files, "project.yaml": files["project.yaml"] % granted}, {"decks": other})
     judge = project.worker("decks:judge")

@@ -100,6 +100,11 @@ def test_a_bad_ignore_file_and_a_bad_name_are_told(make: Make) -> None:
     assert [str(error) for error in project.broken] == [
         "workers/a b.worker: 'a b.worker': names of workers have letters, digits, _ and -"
     ]
+    project = make({"workers/two.worker": worker(), "workers/two/worker.worker": worker()})
+    assert list(project.scan().workers) == ["ok", "two"] and project.scan().problems == project.broken[:1]
+    assert str(project.broken[1]).startswith("workers/two.worker: more than one file for worker 'two': ")
+    with pytest.raises(WorkerNotFound, match="known: ok, two"):
+        project.worker("nobody")
     with pytest.raises(ProjectError, match=r"\.llm-doignore:2: '!' is no pattern"):
         make({".llm-doignore": "ok\n!\n"}).scan()
 
@@ -259,6 +264,30 @@ def test_a_workers_file_has_a_project_around_it(
     assert project.root == str((tmp_path / root).resolve())
     assert project.entry == entry and project.worker(entry).path == given.removeprefix(f"{root}/")
     assert list(project.exports.values()) == [entry]
+
+
+@pytest.mark.proves("PROJECT-ROOT-OF-FILE")
+@pytest.mark.parametrize(
+    ("folder", "main", "identifiers"),
+    [
+        ("home/.llm-do/workers", None, ("x", "y")),
+        ("tasks", None, ("x", "y")),
+        ("p/tasks", "p/main.worker", ("tasks/x", "tasks/y")),
+    ],
+)
+def test_a_file_outside_a_projects_workers_knows_those_beside_it(
+    tmp_path: Path, folder: str, main: str | None, identifiers: tuple[str, str]
+) -> None:
+    names = ("x.worker", "y.worker", "z.yaml", "deep/w.worker")
+    write(tmp_path, {**{f"{folder}/{name}": worker() for name in names}, **({main: worker()} if main else {})})
+    project = load_project(tmp_path / folder / "x.worker")
+    assert project.root == str((tmp_path / (main or f"{folder}/x")).resolve().parent)
+    first, second = identifiers
+    assert (project.entry, project.worker(first).id, project.worker(second).id) == (first, first, second)
+    assert second not in project.scan().workers
+    for name in ("z", "deep/w"):
+        with pytest.raises(WorkerNotFound):
+            project.worker(first.replace("x", name))
 
 
 @pytest.mark.proves("PROJECT-ROOT-OF-FILE")

@@ -64,6 +64,17 @@ def test_a_root_that_cannot_be_used_is_refused(make: Make, paths: str, says: str
 
 
 @pytest.mark.proves("PROJECT-ROOTS")
+@pytest.mark.parametrize("folder", [".llm-do", ".git", ".git/hooks", "vendored/.git", ".GIT"])
+@pytest.mark.parametrize("mode", ["ro", "rw", "out"])
+def test_the_record_of_runs_and_the_history_are_no_roots(make: Make, tmp_path: Path, folder: str, mode: str) -> None:
+    with pytest.raises(ProjectError, match=r"^main\.worker:2:.* lies in \.git or \.llm-do, which no worker can reach"):
+        roots_of(make, f"{{a: {mode}:./{folder}}}")
+    with pytest.raises(ProjectError, match=r"^project\.yaml:1:.* lies in \.git or \.llm-do"):
+        roots_of(make, "{}", f"sandbox: {{paths: {{a: {{root: {tmp_path / folder}, mode: {mode}}}}}}}")
+    assert roots_of(make, f"{{a: {mode}:./.github}}")
+
+
+@pytest.mark.proves("PROJECT-ROOTS")
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
 def test_a_relative_root_does_not_lead_out_through_a_link(make: Make, tmp_path: Path) -> None:
     (tmp_path / "input").symlink_to(tmp_path.parent)
@@ -75,15 +86,16 @@ LOADED = [
     "main.worker", "project.yaml", "llm-do.yaml", "workers/a/b.worker", "workers/a.yaml", "workers/x/tools.py",
     "templates/t.jinja", "prompts/p.md", "schemas/s.json", "schemas.py", "tools.py", "tools/a.py", "toolsets/a.py",
     "kit/a.py", "special/more.py", ".llm-doignore", "approvals.lock", "libs.lock", ".git/config", ".llm-do/x",
-    "deep/x.worker", "report.json", ".GIT/config", "Workers/a.worker",
+    "deep/x.worker", "report.json", ".GIT/config", "Workers/a.worker", "helper.py", "kit/a/b.py", "ujson/__init__.py",
+    "helper.abi3.so", "helper.pyd", "env/bin/python", ".venv/bin/python", ".venv/lib/python3.11/site-packages/a.pth",
 ]  # fmt: skip
-FREE = ["notes.md", "output/report.md", "output/data.json", "output/script.py", "special/other.py"]
+FREE = ["notes.md", "output/report.md", "output/data.json", "special/other.txt"]
 
 
 @pytest.mark.proves("PROJECT-PROTECTED", "A063")
 @pytest.mark.parametrize("mode", ["rw", "out"])
 def test_what_the_loader_would_read_cannot_be_written(make: Make, mode: str) -> None:
-    manifest = "tools: {roots: [kit], modules: [special/more.py]}"
+    manifest = "tools: {roots: [kit], modules: [special/more.py], python: ./env/bin/python}"
     files = {"special/more.py": "", "project.yaml": manifest}
     make({"main.worker": worker(), **files})
     root = roots_of(make, f"{{all: {mode}:.}}", manifest)["all"]
@@ -102,3 +114,6 @@ def test_protection_holds_in_roots_inside_and_around_the_project(make: Make, tmp
     assert is_protected(roots["inner"].protected, ["anything.txt"])
     assert is_protected(roots["data"].protected, ["x.worker"])
     assert not is_protected(roots["data"].protected, ["x.txt"])
+    assert not is_protected(roots["data"].protected, ["script.py"]), "a folder that is named for it may have Python"
+    assert is_protected(roots["above"].protected, [name, "data", "script.py"])
+    assert not is_protected(roots["above"].protected, ["other", "data", "script.py"])

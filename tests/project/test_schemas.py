@@ -101,7 +101,7 @@ def test_a_published_schema_has_an_object_at_its_root(make: Make, given: Any, pu
         ({"type": "array"}, "schemas/report.json: the root must have type 'object', not 'array'; put the value into"),
         ({"anyOf": [{"type": "object"}]}, "the root must have type 'object'"),
         ([1], "a schema is a mapping of keywords"),
-        ({"$ref": "#/$defs/none"}, "$ref '#/$defs/none' leads to no schema"),
+        ({"$ref": "#/$defs/none"}, "$ref '#/$defs/none': it leads to no schema (at $ref)"),
         ({"$ref": "#"}, "leads to no schema"),
         ({"type": "object", "properties": {"a": {"$ref": "http://x.test/a"}}}, "only files of the project"),
         ({"type": "object", "properties": {"a": {"$ref": "../../x.json"}}}, "has '..'"),
@@ -110,6 +110,10 @@ def test_a_published_schema_has_an_object_at_its_root(make: Make, given: Any, pu
         ({"type": "strin"}, "type: 'strin' is no type; known: array, boolean"),
         ({"type": "object", "required": True}, "required: must be a list of property names"),
         ({"type": "object", "properties": ["a"]}, "properties: must be a mapping of names to schemas"),
+        (
+            {"properties": {"a": {"items": [{"type": "string"}]}}},
+            "items: must be one schema, for all items; write prefixItems for a list of them (draft 2020-12) (at prop",
+        ),
         ({"type": "object", "properties": {"a": "string"}}, "a schema is a mapping of keywords (at properties/a)"),
         ({"type": "object", "properties": {"a": {"minimum": 1, "exclusiveMinimum": True}}}, "must be a number (draft"),
         (
@@ -219,6 +223,64 @@ def test_an_inline_schema_is_checked_at_its_place(make: Make) -> None:
     assert [line.split(" ")[0] for line in problems(caught.value)] == ["main.worker:5:15:", "main.worker:6:19:"]
     with pytest.raises(ProjectError, match=r"main\.worker:2:16: output_schema: the root must have type 'object'"):
         schema_of(make, {}, "output_schema: {type: string}")
+
+
+@pytest.mark.proves("PROJECT-SCHEMA-FILES")
+def test_a_reference_in_a_worker_is_looked_for_as_a_schema_file_is(make: Make) -> None:
+    inline = worker("output_schema: {type: object, properties: {a: {$ref: schemas/s.json}}}")
+    files = {"workers/a/worker.worker": inline, "workers/b.worker": inline}
+    near, root = json.dumps({"title": "near"}), json.dumps({"title": "root"})
+    project = make({**files, "workers/a/schemas/s.json": near, "schemas/s.json": root})
+    taken_in = {name: (project.worker(name).output_schema or {})["$defs"] for name in "ab"}
+    assert taken_in == {"a": {"workers_a_schemas_s": {"title": "near"}}, "b": {"schemas_s": {"title": "root"}}}
+
+
+@pytest.mark.proves("PROJECT-SCHEMA-FILES", "PROJECT-POSITIONS")
+@pytest.mark.parametrize(
+    ("reference", "says"),
+    [
+        ("none.json", "$ref 'none.json': no schema file 'none.json' (looked for workers/none.json, none.json)"),
+        ("../x.json", "$ref '../x.json': '../x.json' has '..'"),
+        ("http://x.test/a", "$ref 'http://x.test/a': only files of the project can be referred to"),
+        ("'#/$defs/none'", "$ref '#/$defs/none': it leads to no schema"),
+        ("s.json#/no", "$ref 's.json#/no': it leads to no schema"),
+    ],
+)
+def test_a_reference_in_a_worker_that_leads_nowhere_has_its_place(make: Make, reference: str, says: str) -> None:
+    keys = f"""
+        output_schema:
+          type: object
+          properties:
+            a: {{$ref: {reference}}}
+    """
+    project = make({"workers/w.worker": worker(keys), "s.json": "{}"})
+    with pytest.raises(ProjectError) as caught:
+        project.worker("w")
+    assert str(caught.value).startswith(f"workers/w.worker:5:15: output_schema: {says}")
+
+
+@pytest.mark.proves("A067", "PROJECT-PARAMS")
+@pytest.mark.parametrize("reference", ["input_schema: {input}", "schema_in_ref: tree.json"])
+def test_what_a_schema_says_of_itself_is_said_without_the_parameters(make: Make, reference: str) -> None:
+    tree = {
+        "type": "object",
+        "properties": {"v": {"type": "integer"}, "next": {"$ref": "#"}, "root": {"$ref": "#/$defs/root"}},
+        "required": ["v"],
+        "additionalProperties": False,
+        "$defs": {"root": {"enum": [{"$ref": "#"}]}},
+    }
+    keys = reference.replace("{input}", json.dumps(tree)) + "\nparams: {tone: }"
+    schema = make({"main.worker": worker(keys), "tree.json": json.dumps(tree)}).worker("main").tool_schema
+    Draft202012Validator.check_schema(schema)
+    validator = Draft202012Validator(schema)
+    assert validator.is_valid({"v": 1, "tone": "x", "next": {"v": 2, "next": {"v": 3}}, "root": {"$ref": "#"}})
+    for wrong in (
+        {"v": 1},
+        {"v": 1, "tone": "x", "next": {"v": 2, "tone": "x"}},
+        {"v": 1, "tone": "x", "next": {"v": 2, "next": {}}},
+        {"v": 1, "tone": "x", "root": {"v": 1}},
+    ):
+        assert not validator.is_valid(wrong), wrong
 
 
 @pytest.mark.proves("PROJECT-PARAMS")

@@ -46,7 +46,7 @@ def test_an_alias_bomb_is_refused_at_its_first_anchor() -> None:
 
 @pytest.mark.proves("A033")
 def test_a_list_that_holds_itself_is_refused() -> None:
-    assert refusal("a: &x [*x]").startswith("x.yaml:1:4: anchors and aliases")
+    assert refusal("a: &x [*x]").startswith("x.yaml:1:4: anchors and aliases are not supported; write the value out")
 
 
 @pytest.mark.proves("A034")

@@ -130,7 +130,28 @@ async def test_a_template_without_end_is_one_error(make: Make, renderer: Rendere
         "templates/b.jinja": "{% extends 'a.jinja' %}",
     }
     message = await refusal(make, renderer, body, files=files)
-    assert "nest" in message or "took longer" in message
+    assert "nested too deeply; look for what includes or calls itself, or for an expression" in message or (
+        "took longer" in message
+    )
+
+
+@pytest.mark.proves("TEMPLATE-FOLDERS")
+@pytest.mark.parametrize(
+    ("file", "body", "gives"),
+    [
+        ("workers/a/b.worker", "{{ file('x.md') }}", "beside"),
+        ("workers/a/b.worker", "{{ file('a/x.md') }}", "beside"),
+        ("workers/b.worker", "{{ file('x.md') }}", "above"),
+        ("workers/b/worker.worker", "{{ file('x.md') }}", "own"),
+    ],
+)
+async def test_a_file_that_lies_beside_a_worker_is_found(
+    make: Make, renderer: Renderer, file: str, body: str, gives: str
+) -> None:
+    files = {"workers/a/x.md": "beside", "workers/x.md": "above", "workers/b/x.md": "own"}
+    project = make({file: worker(body=body), **files})
+    loaded = project.worker(file.removeprefix("workers/").removesuffix(".worker").removesuffix("/worker"))
+    assert (await renderer.render(project, loaded, "")).instructions.strip() == gives
 
 
 @pytest.mark.proves("A046", "A006")
@@ -148,8 +169,9 @@ async def test_a_template_without_end_is_one_error(make: Make, renderer: Rendere
         ("{% include 'a.jinja\\0' %}", "is not the name of a file"),
         ("{{ file('.env') }}", "is hidden"),
         ("{{ file('sub/.env') }}", "is hidden"),
+        ("{% include './sub' %}", "has ./; a name starts at the template folders, wherever it is used"),
         ("{% include '../secret.txt' ignore missing %}", "is not inside the template folders"),
-        ("{{ file('secret.txt') }}", "there is no 'secret.txt' in templates/, prompts/, workers/"),
+        ("{{ file('secret.txt') }}", "; secret.txt is not read from where it lies, put it into templates/"),
         ("{% include 'none.jinja' %}", "there is no 'none.jinja' in templates/, prompts/, workers/"),
         ("{{ file(1) }}", "is not the name of a file"),
         ("{{ file('binary.bin') }}", "templates/binary.bin is not UTF-8 at byte 0"),
@@ -290,6 +312,7 @@ async def test_input_fields_and_parameters_are_variables(make: Make, renderer: R
     for value, params, says in [
         ({"name": "N"}, {}, "parameter 'topic' is missing"),
         ({"name": "N"}, {"topic": 1, "ton": 2}, "unknown parameter 'ton'; did you mean 'tone'?"),
+        ({"name": "N"}, {"ton": 2, "x": 1}, "'tone'?, unknown parameter 'x'; known: tone, topic, parameter"),
         ({"tone": "x"}, {"topic": 1}, "the input's field 'tone' has the name of a parameter"),
         ({"input": "x"}, {"topic": 1}, "the input's field 'input' has the name of the input itself"),
     ]:

@@ -88,6 +88,9 @@ def test_a_worker_in_another_encoding_is_refused(make: Make, tmp_path: Path, con
         ("sandbox:\n  paths:\n    a: {rot: ./x, root: ./x}", "4:9: unknown key 'rot'; did you mean 'root'?"),
         ("toolsets: {shell: {rules: [{pattern: x, alowed: true}]}}", "unknown key 'alowed'; did you mean 'allowed'?"),
         ("toolsets: {filesytem: }", "2:12: unknown key 'filesytem'; did you mean 'filesystem'?"),
+        ("toolsets: {delegation: {max_bytes: 1}}", "write `attachment_policy: {max_total_bytes: …}` into the worker"),
+        ("toolsets: {delegation: {debug: true}}", "2:25: unknown key 'debug'; set LLM_DO_DEBUG=1 in the environment"),
+        ("toolsets: {delegation: {helper: {}}}", "a worker that may be called is named in `allow_workers: […]`"),
         ("functions: x", "2:1: unknown key 'functions'; code in a worker is never run"),
     ],
 )
@@ -116,6 +119,12 @@ def test_an_unknown_key_is_refused_with_the_nearest_known(keys: str, says: str) 
         ("sandbox: {paths: {a: input}}", "'input' is not of the form mode:folder"),
         ("sandbox: {paths: {a: {root: x, suffixes: [md]}}}", "'md' is not a suffix; write it with its dot"),
         ("approvals: [{function: x, decision: maybe}]", "approvals.0.decision: must be 'allow', 'ask' or 'deny'"),
+        (
+            "toolsets: {delegation: {worker_create: {output_dir: ./new}}}",
+            "toolsets.delegation.worker_create: 'output_dir' is no setting: new workers are kept for the session, in a "
+            "folder of its own; write `worker_create: true`",
+        ),
+        ("toolsets: {delegation: {worker_call: false}}", "toolsets.delegation.worker_call: must be true, not false"),
         ("toolsets: {custom: some}", "toolsets.custom: must be 'all', a list of function names"),
         ("params: {a b: 1}", "parameter 'a b' may have letters, digits and _ only"),
         ("params: {input: 1}", "parameter 'input' would hide the template variable 'input'"),
@@ -170,6 +179,16 @@ def test_the_older_names_of_keys_mean_the_same(make: Make) -> None:
     assert loaded.output_schema == {"type": "object", "properties": {"a": {"type": "string"}}}
     assert loaded.named_tools == ("lookup",)
     assert loaded.allow_workers == ("w*", "w") and loaded.lock_worker == "w"
+
+
+@pytest.mark.proves("PROJECT-SEED-KEYS")
+def test_worker_call_may_be_named_beside_whom_it_may_call(make: Make) -> None:
+    named = "toolsets: {delegation: {worker_call: {}, worker_create: {}}}\nallow_workers: [w]"
+    made = make({"main.worker": worker(named), "workers/w.worker": worker()}).worker("main")
+    assert made.allow_workers == ("w",) and made.creates_workers
+    with pytest.raises(ProjectError) as caught:
+        make({"main.worker": worker("toolsets: {delegation: {worker_call: {}}}")}).worker("main")
+    assert str(caught.value).startswith("main.worker:2:38: worker_call by itself allows nobody; write `allow_workers:")
 
 
 @pytest.mark.proves("PROJECT-SEED-KEYS")

@@ -166,7 +166,7 @@ async def test_a_question_about_the_code_that_was_is_taken_back(tmp_path: Path) 
     assert [one["decision"] for one in done.account["approvals"]] == ["once", "once"], "nothing is open, nor refused"
 
 
-@pytest.mark.proves("CODE-CHANGED")
+@pytest.mark.proves("CODE-CHANGED", "ASK-NOTE")
 @pytest.mark.parametrize(("decision", "happened"), [("again", ["old x", "new x"]), ("done", ["old x"])])
 async def test_an_effect_in_doubt_is_asked_about_with_the_difference(
     tmp_path: Path, decision: str, happened: list[str]
@@ -180,7 +180,10 @@ async def test_an_effect_in_doubt_is_asked_about_with_the_difference(
             await shop.engine.answer(run, write.key, approve(write))
             while not (tmp_path / "begun").exists():
                 assert not isinstance(await shop.engine.advance(run, timeout=0.02), Asks)
-    done, (question,) = await resumed(tmp_path, run, EDITED, then, lambda _: Answer(decision, by="test"))
+    done, (question,) = await resumed(
+        tmp_path, run, EDITED, then, lambda _: Answer(decision, note="it is there", by="test")
+    )
+    assert done.output.endswith("\n(note of the person who was asked: it is there)"), "the worker is told"
     assert question.kind == "in_doubt" and "has been edited since this run began" in question.detail
     assert (done.status, effects(tmp_path)) == ("done", happened)
 

@@ -134,7 +134,9 @@ def test_the_difference_is_one_line() -> None:
     assert differences["worker"] == (
         f"worker main, something that it includes, or its manifest has changed since (approved w1, now w2){nearest}"
     )
-    assert differences["code"] == f"the code of files.write has changed since (approved f1, now f2){nearest}"
+    assert differences["code"] == (
+        f"the code of files.write, tools.python or tools.env has changed since (approved f1, now f2){nearest}"
+    )
     assert differences["argument"] == f"path is 'out/c.md', approved is 'out/b.md'{nearest}"
     assert differences["mode"] == f"mode is 1, approved is not given{nearest}"
     assert differences["long"] is not None and "content is 2700 characters with sha256 " in differences["long"]

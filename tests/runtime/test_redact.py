@@ -14,6 +14,7 @@ from llm_do_mcp.project.load import load_project
 from llm_do_mcp.runtime.question import Question, text
 from llm_do_mcp.runtime.redact import NOTHING, Redactor, redactor
 from llm_do_mcp.runtime.trace import trace
+from llm_do_mcp.toolsets.workbench import Workbench
 from tests.project.conftest import worker
 from tests.runtime.driving import asked, ended
 from tests.runtime.workshop import MAIN, Workshop, approve, calling
@@ -80,13 +81,37 @@ def test_the_manifest_names_patterns_and_what_is_handed_to_its_python(tmp_path: 
 
 @pytest.mark.proves("REDACT-PATTERNS")
 @pytest.mark.parametrize(
-    ("pattern", "words"), [("(", "is no regular expression: "), ("x*", "matches the empty text; it must match")]
+    ("pattern", "words"),
+    [
+        ("(", "is no regular expression: "),
+        ("x*", "matches the empty text; it must match"),
+        ("(a+)+$", "could be tried in so many ways that it never ends; write no repetition"),
+        (r"(?:\w+\s?)+x", "so many ways"),
+        ("(a|a)*b", "so many ways"),
+        ("((a?)){30}b", "so many ways"),
+        ("(a{1,30}){1,30}b", "so many ways"),
+        ("(?:x(?:y+)z*)+", "so many ways"),
+    ],
 )
 def test_a_pattern_that_cannot_be_used_is_an_error(tmp_path: Path, pattern: str, words: str) -> None:
     (tmp_path / "main.worker").write_text(worker("description: x"))
     (tmp_path / "project.yaml").write_text(f"redact: ['{pattern}']\n")
-    with pytest.raises(ProjectError, match=re.escape(words)):
-        redactor({}, load_project(tmp_path).manifest)
+    with pytest.raises(ProjectError, match=rf"^project\.yaml:1:10: .*{re.escape(words)}"):
+        load_project(tmp_path)
+
+
+@pytest.mark.proves("REDACT-PATTERNS")
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "sk-[a-z]+", r"(?:\d{4}[ -]?){4}", r"(?:key|token)=\S+", r"(?<=key=)\w+", r"[()|*]+x", r"\(a+\)+", "(a+)?b",
+        r"(?i:bearer) [\w.-]+", "(?:[0-9a-f]{2}:){5}[0-9a-f]{2}", "(?P<a>x+)y", "x{", "x{a}", "(ab){3,9}", "(ab)+",
+    ],
+)  # fmt: skip
+def test_a_pattern_that_ends_is_taken(tmp_path: Path, pattern: str) -> None:
+    (tmp_path / "main.worker").write_text(worker("description: x"))
+    (tmp_path / "project.yaml").write_text(f"redact: ['{pattern}']\n")
+    assert load_project(tmp_path).manifest.redact == (pattern,)
 
 
 @pytest.mark.proves("A079", "REDACT-LOG")
@@ -252,3 +277,24 @@ async def test_without_debug_nothing_is_shown(
     async with shop(tmp_path) as made:
         await made.run(calling(("read_file", {"path": "in/key.md"})))
     assert "debug" not in capfd.readouterr().err
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("A079", "REDACT-RECORDED")
+async def test_a_replay_shows_no_secret_of_the_run_that_it_replays(tmp_path: Path) -> None:
+    given = calling(("leak", {}), ("read_file", {"path": "in/key.md"}))
+    async with shop(tmp_path) as made:
+        first = await made.run(given)
+    shown: list[str] = []
+    async with Workshop(tmp_path, FILES) as after:  # it knows of no secret itself
+        after.bench = Workbench(load_project(tmp_path), model=f"replay:{first.run}")
+        after.engine.body = after.bench.body
+        run = await after.start(given)
+        with after.engine.listening(run, shown.append):
+            again = await ended(after.engine, run)
+        assert again.output == first.output, again.error
+        assert await after.engine.store.secrets(run) == {SECRET: "SHOP_KEY"}
+        found = await after.engine.trace(run)
+    assert found is not None
+    told = "\n".join((*shown, json.dumps(again.account), json.dumps(found.to_json())))
+    assert SECRET not in told and "[redacted SHOP_KEY]" in told

@@ -17,6 +17,9 @@ PERSON = {
     "required": ["name", "years"],
     "additionalProperties": False,
 }
+ONE = {"properties": {"kind": {"const": "one"}, "a": {"$ref": "#/properties/u"}}, "required": ["kind", "a"]}
+TWO = {"properties": {"kind": {"const": "two"}, "b": {"type": "integer"}}, "required": ["kind", "b"]}
+UNION = {"properties": {"u": {"oneOf": [ONE, TWO]}}}
 OLD = {"name": "Ada", "years": 36}
 
 MISFITS: dict[str, tuple[dict[str, Any], Any, str]] = {
@@ -48,6 +51,9 @@ MISFITS: dict[str, tuple[dict[str, Any], Any, str]] = {
         {},
         "must be an object with id or an object with name, not {}",
     ),
+    "a branch by its tag": (UNION, {"u": {"kind": "two", "a": 1}}, "u: b is missing"),
+    "a branch in a branch": (UNION, {"u": {"kind": "one", "a": {"kind": "two"}}}, "u.a: b is missing"),
+    "a branch of another tag": (UNION, {"u": {"kind": "six"}}, 'u.kind: must be one of "one", "two", not "six"'),
     "more than one": (
         {"oneOf": [TEXT, {"minLength": 1}]},
         "x",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,24 @@ def store(tmp_path: Path):
     made = Store(tmp_path / "runs.sqlite3")
     yield made
     made.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("JOURNAL-OLDER")
+@pytest.mark.parametrize("version", [1, 2])
+async def test_an_older_record_is_taken_on(tmp_path: Path, version: int) -> None:
+    driven = ", driven REAL NOT NULL DEFAULT 0" if version == 2 else ""
+    with closing(sqlite3.connect(tmp_path / "runs.sqlite3")) as db:
+        db.executescript(
+            "CREATE TABLE run(id TEXT PRIMARY KEY, key TEXT UNIQUE, name TEXT NOT NULL, status TEXT NOT NULL,"
+            " outcome TEXT, owner TEXT NOT NULL, fence INTEGER NOT NULL, created REAL NOT NULL, updated REAL NOT NULL"
+            f"{driven}); INSERT INTO run(id, name, status, owner, fence, created, updated)"
+            f" VALUES('r1', 'main', 'running', 'one', 1, 1.0, 1.0); PRAGMA user_version={version};"
+        )
+    for _ in range(2):
+        older = Store(tmp_path / "runs.sqlite3")
+        assert await older.get("r1") == ROW
+        older.close()
 
 
 @pytest.mark.anyio

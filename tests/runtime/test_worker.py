@@ -396,7 +396,7 @@ async def test_attached_files_reach_the_sub_workers_model_as_they_are(tmp_path: 
     assert told == [(json.dumps(files), False), ("[]", False)]
 
 
-@pytest.mark.proves("ATTACH-REFUSED", "A064")
+@pytest.mark.proves("ATTACH-REFUSED", "A064", "A066")
 @pytest.mark.parametrize(
     ("callee", "caller", "paths", "words"),
     [
@@ -409,13 +409,16 @@ async def test_attached_files_reach_the_sub_workers_model_as_they_are(tmp_path: 
         ("{}", "{}", ["in/pipe.pdf"], "in/pipe.pdf: "),
         ("{}", "{}", ["in/../main.worker"], "in/../main.worker: "),
         ("{}", "{}", ["elsewhere/a.pdf"], "elsewhere"),
-        ("{}", "{}", ["file:///etc/passwd"], "file"),
+        ("{}", "{}", ["file:///etc/passwd"], "file:///etc/passwd: no such sandbox; allowed are in, out"),
+        ("{}", "{}", ["http://127.0.0.1/a.pdf"], "http://127.0.0.1/a.pdf: no such sandbox; allowed are in, out"),
+        ("{}", "{}", ["data:text/plain;base64,aGk="], "data:text/plain;base64,aGk=: no such sandbox"),
         ("{}", "{}", ["in/a.pdf"] * 5, "5 attachments, the worker called allows 4"),
         ("{max_attachments: 9}", "{}", ["in/a.pdf"] * 5, "5 attachments, the caller allows 4"),
         ("{allowed_suffixes: [.md]}", "{}", ["in/a.pdf"], "attachment in/a.pdf: the worker called allows .md"),
         ("{}", "{denied_suffixes: [.pdf]}", ["in/a.pdf"], "attachment in/a.pdf: the caller denies .pdf"),
-        ("{max_total_bytes: 60}", "{}", ["in/a.pdf", "in/b.pdf"], "in/b.pdf: "),
-        ("{}", "{max_total_bytes: 20}", ["in/a.pdf"], "in/a.pdf: "),
+        ("{max_total_bytes: 60}", "{}", ["in/a.pdf", "in/b.pdf"], "in/b.pdf have 94 bytes together, the worker called"),
+        ("{}", "{max_total_bytes: 93}", ["in/a.pdf", "in/b.pdf"], "have 94 bytes together, the caller allows 93"),
+        ("{}", "{max_total_bytes: 20}", ["in/a.pdf"], "in/a.pdf: at least 47 bytes, allowed are 20"),
     ],
 )
 async def test_what_cannot_be_attached_is_named_with_the_reason_and_nothing_is_called(
@@ -515,8 +518,9 @@ async def test_without_a_model_the_ways_to_name_one_are_told(tmp_path: Path) -> 
     async with Workshop(tmp_path, {"project.yaml": "name: shop"}) as shop:
         done = await shop.run()
     assert done.error == (
-        "worker main has no model; set `model` in its file or in the manifest, LLM_DO_MODEL in the environment, "
-        "or --model"
+        "worker main has no model; name one in its file, the manifest, LLM_DO_MODEL or --model: "
+        "anthropic:claude-haiku-4-5 with ANTHROPIC_API_KEY, anthropic:<name> of a local server at "
+        "ANTHROPIC_BASE_URL, or sampling, which an MCP client lends"
     )
 
 
@@ -651,3 +655,13 @@ async def test_a_write_that_could_only_fail_asks_nobody_and_stops_nothing(tmp_pa
     assert [failed for _, failed in told] == [True, False]
     assert asked == ["out/ok.txt"]
     assert (tmp_path / "out/ok.txt").read_text() == "x"
+
+
+@pytest.mark.proves("ASK-NOTE")
+@pytest.mark.parametrize("decision", ["once", "run"])
+async def test_a_note_beside_a_consent_is_told_once(tmp_path: Path, decision: str) -> None:
+    writes = [("write_file", {"path": f"out/{name}.md", "content": "x"}) for name in "ab"]
+    notes = iter(["mind the gap", ""])
+    async with Workshop(tmp_path) as made:
+        told = await made.told(*writes, decide=lambda question: Answer(decision, note=next(notes), by="client"))
+    assert [text.count("\n(note of the person who was asked: mind the gap)") for text, _ in told] == [1, 0]

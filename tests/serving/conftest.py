@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
 from tests.serving.clients import ERAS, Gate, Wire
+from tests.serving.web import Service
 
 
 class Open(Protocol):
@@ -43,3 +44,17 @@ def gate(tmp_path: Path) -> Iterator[Gate]:
     made = Gate(tmp_path)
     yield made
     made.close()
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Service]]:
+    """`serve(root, *options)` starts a server over HTTP; it is killed when the test has ended."""
+    services: list[Service] = []
+
+    def start(*arguments: Any, **options: Any) -> Service:
+        services.append(Service(*arguments, **options))
+        return services[-1]
+
+    yield start
+    for service in services:
+        service.close()

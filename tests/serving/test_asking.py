@@ -198,7 +198,9 @@ NO_DECISION = {
 async def test_only_a_known_decision_approves(tmp_path: Path, mode: str, content: dict[str, Any] | None) -> None:
     async with serving(shop(tmp_path, turn(write("out/a.txt"))), mode, Person(accept(content))) as client:
         result = await client.call_tool("shop", {"input": "go"})
-    assert text(result) == "files.write out/a.txt was not run: the answer was none of once, run, deny"
+    assert (
+        text(result) == "files.write out/a.txt was not run: the answer was none of once, run, deny, or its note no text"
+    )
     assert not (tmp_path / "out/a.txt").exists()
     assert [approval["decision"] for approval in account(result)["approvals"]] == ["malformed"]
 

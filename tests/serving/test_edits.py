@@ -50,7 +50,8 @@ async def said(client: Any, name: str = "shop", **arguments: Any) -> str:
 
 
 async def listed(client: Any) -> dict[str, Any]:
-    return {tool.name: tool for tool in (await client.list_tools()).tools}
+    """What the server lists now, whatever the client may have kept."""
+    return {tool.name: tool for tool in (await client.list_tools(cache_mode="bypass")).tools}
 
 
 @pytest.mark.proves("EDIT-NEXT-CALL")
@@ -129,6 +130,57 @@ async def test_a_call_in_flight_keeps_what_it_began_with(tmp_path: Path, mode: s
         await listed(client)  # takes the edits up
         gate.open()
     assert answers == ["slow but sure\nold help"]
+
+
+@pytest.mark.proves("EDIT-IN-FLIGHT")
+async def test_a_call_in_flight_keeps_its_python_and_its_list_of_workers(tmp_path: Path, mode: str, gate: Gate) -> None:
+    """Also the Python that it has not come to import, and a worker that is gone; a new one is not for it."""
+
+    def later(version: str) -> str:
+        return f"from llm_do_mcp import tool\n\n\n@tool(risk='read')\ndef later() -> str:\n    return {version!r}\n"
+
+    def asks(name: str) -> Any:
+        return turn(("worker_call", {"worker": name}))
+
+    slow = (tmp_path / "tools.py").read_text()
+    main = [turn(("slow", {})), turn(("slow", {})), asks("helper"), asks("gone"), asks("fresh")]
+    edited = {
+        "tools.py": slow.replace("slow but sure", "slower"),
+        "workers/helper/tools.py": later("new"),
+        "workers/fresh.worker": worker({"model": "scripted:echo.py"}, "fresh"),
+    }
+    put(
+        tmp_path,
+        {
+            "main.worker": worker({"toolsets": {"custom": ["slow"]}, "allow_workers": ["*"]}),
+            "turns.json": json.dumps({"main": main, "helper": [turn(("later", {}))]}),
+            "workers/helper/worker.worker": worker(),
+            "workers/helper/tools.py": later("old"),
+            "workers/gone.worker": worker({"model": "scripted:echo.py"}, "not gone"),
+            "echo.py": ECHO,
+        },
+    )
+    answers: list[str] = []
+    async with serving(tmp_path, mode) as client:
+        for _ in range(2):
+            async with anyio.create_task_group() as group:
+
+                async def call() -> None:
+                    answers.append(await said(client))
+
+                group.start_soon(call)
+                await gate.begun()
+                put(tmp_path, edited)
+                (tmp_path / "workers/gone.worker").unlink(missing_ok=True)
+                await listed(client)  # takes the edits up
+                gate.open()
+                await gate.begun()
+                gate.open()
+    before, after = ([line for line in answer.splitlines() if line] for answer in answers)
+    assert before[:4] == ["slow but sure", "slow but sure", "old", "not gone"]
+    assert before[4].startswith("no worker 'fresh'")
+    assert (after[:3], after[4]) == (["slower", "slower", "new"], "fresh")
+    assert after[3].startswith("no worker 'gone'")
 
 
 @pytest.mark.proves("EDIT-IN-FLIGHT")

@@ -72,7 +72,9 @@ async def test_a_run_that_was_handed_over_can_be_cancelled(tmp_path: Path, gate:
         waited = await client.call_tool("run_wait", {"run_id": run})
         again = await client.call_tool("run_cancel", {"run_id": run})
     assert waited.is_error and account(waited)["status"] == "cancelled"
-    assert again.is_error and "has ended (cancelled)" in text(again)
+    assert again.is_error and text(again).endswith(
+        "has ended (cancelled); there is nothing left of it to go on with, or to stop"
+    )
 
 
 @pytest.mark.proves("HANDOVER-CANCEL")
@@ -162,3 +164,33 @@ async def test_more_rounds_than_a_client_makes_in_one_call_are_carried_on_by_run
         assert f"Call run_wait with run_id '{account(cut)['id']}'" in text(cut)
         done = await client.call_tool("run_wait", {"run_id": account(cut)["id"]})
     assert len(account(done)["files_changed"]) == 12 == len(person.asked)
+
+
+@pytest.mark.proves("HANDOVER")
+async def test_run_wait_gives_what_the_call_itself_would_have_given(tmp_path: Path, mode: str) -> None:
+    person = Person(decide("once"))
+    async with served(shop(tmp_path), call_within=0.0) as server, client_of(server, mode, person) as client:
+        handed = await client.call_tool("files_out_write_text", {"path": "a.txt", "content": "x"})
+        server.call_within = PATIENCE_S
+        fetched = await client.call_tool("run_wait", {"run_id": account(handed)["id"]})
+        itself = await client.call_tool("files_out_write_text", {"path": "b.txt", "content": "x"})
+    assert handed.is_error and not fetched.is_error and itself.structured_content is not None
+    assert fetched.structured_content == {**itself.structured_content, "path": "a.txt"}
+    assert texts(fetched) == texts(itself).replace("b.txt", "a.txt")
+
+
+@pytest.mark.proves("HANDOVER-QUESTION")
+async def test_many_questions_of_one_round_wait_no_longer_than_four(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = shop(tmp_path, turn(*(write(f"out/{number}.txt") for number in range(7))))
+    async with served(root, answer_within=100.0) as server, client_of(server, MODERN, Person(decide("once"))) as client:
+        given, later = [], server._nobody.later
+
+        def watched(run: str, questions: Any, patience: float, context: Any) -> None:
+            given.append((len(questions), patience))
+            later(run, questions, patience, context)
+
+        monkeypatch.setattr(server._nobody, "later", watched)
+        assert not (await client.call_tool("shop", {"input": "go"})).is_error
+    assert given == [(7, 400.0)]

@@ -32,6 +32,8 @@ def kept(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 @pytest.mark.proves("CALL-SEARCH-HANDLE")
 async def test_what_was_left_out_is_served_to_its_client(tmp_path: Path, mode: str) -> None:
     async with serving(shop(tmp_path, files=MANY), mode) as client:
+        (tool,) = [tool for tool in (await client.list_tools()).tools if tool.name == "te"]
+        assert "--handle res_… [--chunk N]" in str(tool.description), "a model learns of it before it needs it"
         answer = text(await client.call_tool("te", GREP))
         chunks = [text(await client.call_tool("te", {"command": f"--handle {handle_in(answer)}"}))]
         number = json.loads(chunks[0].splitlines()[1])["chunks"]
@@ -66,6 +68,22 @@ async def test_a_worker_s_handle_is_its_run_s(tmp_path: Path) -> None:
         told = texts(await client.call_tool("shop", {"input": "go"}))
         other = text(await client.call_tool("te", {"command": f"--handle {handle_in(told)}"}))
     assert '"error":"unknown_handle"' in other
+
+
+@pytest.mark.proves("TE-FIND", "TE-CAT")
+async def test_every_command_works_in_a_sandbox_folder(tmp_path: Path, mode: str) -> None:
+    files = {"in/a/x.md": "one\n", "in/y.md": "two\n", "in/empty/.keep": ""}
+    async with serving(shop(tmp_path, files=files), mode) as client:
+
+        async def lines(command: str) -> list[str]:
+            return text(await client.call_tool("te", {"command": command})).splitlines()[3:]
+
+        assert await lines("find in -name '*.md'") == ["in/y.md", "in/a/x.md"]
+        assert await lines("find in/a") == ["in/a", "in/a/x.md"]
+        assert await lines("find . -maxdepth 1") == ["in/", "out/"]
+        assert await lines("cat in/a/x.md") == ["one"]
+        assert await lines("grep -l two in") == ["in/y.md"]
+        assert "[TE] standard input is not read" in (await lines("grep two -"))[0]
 
 
 @pytest.mark.proves("CALL-SEARCH-BUDGET")

@@ -381,7 +381,7 @@ def test_45_tools_that_wait_for_workers_that_wait_for_tools_finish(tmp_path: Pat
 @pytest.mark.proves("A092", "STDIO-BUSY")
 def test_calls_that_are_sent_without_waiting_are_all_answered(tmp_path: Path, open_wire: Open, mode: str) -> None:
     wire = open_wire(command(shop(tmp_path)), mode)
-    calls = [wire.call("files_in_read_text", {"path": "stock.txt"}) for _ in range(300)]
+    calls = [wire.call("files_in_read_text", {"path": "stock.txt"}) for _ in range(2000)]
     for call in calls:
         assert wire.answer(call)["result"]["content"][0]["text"] == "three pears\n"
 

@@ -153,6 +153,16 @@ async def test_a_worker_takes_its_input_its_parameters_and_what_may_come_along(t
     assert tools["run_wait"].input_schema["required"] == tools["run_cancel"].input_schema["required"] == ["run_id"]
 
 
+@pytest.mark.proves("SURFACE-SCHEMAS")
+@pytest.mark.anyio
+async def test_what_may_come_along_comes_only_with_the_whole(tmp_path: Path, mode: str) -> None:
+    tree = {"type": "object", "properties": {"next": {"$ref": "#"}}, "additionalProperties": False}
+    root = shop(tmp_path, files={"workers/tree.worker": worker({"input_schema": tree})}, exports=["tree"])
+    validator = Draft202012Validator((await _tools(root, mode))["tree"].input_schema)
+    assert validator.is_valid({"next": {"next": {}}, "extra_context": "x"})
+    assert not validator.is_valid({"next": {"extra_context": "x"}})
+
+
 @pytest.mark.proves("SURFACE-STRUCTURED")
 @pytest.mark.anyio
 async def test_only_what_has_a_schema_promises_structured_output(tmp_path: Path, mode: str) -> None:

@@ -91,7 +91,9 @@ def te(
     home = str(Path(llm_do_mcp.__file__).parents[1])
     program = f"import sys; sys.path.insert(0, {home!r}); {start}\nfrom llm_do_mcp.te.__main__ import main; main()"
     command = [sys.executable, *python, "-c", program, *arguments]
-    return subprocess.run(command, cwd=folder, stdout=stdout, stderr=subprocess.PIPE, check=False, env=dict(os.environ))
+    return subprocess.run(
+        command, cwd=folder, stdout=stdout, stderr=subprocess.PIPE, check=False, env=dict(os.environ), timeout=60
+    )
 
 
 def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shlex
 import shutil
 import subprocess
@@ -94,6 +95,23 @@ grep -rno 'a*' data/words.txt
 grep -rwo 'alpha' data
 grep -rvc '' data
 grep -rx '' .
+grep -roE 'a|al|alpha' data
+grep -roE '|run' src
+grep -ro '$' src
+grep -rw '' data
+grep -roF -e r -e run src
+grep -rn run src/util.js --include='*.py'
+grep -rn run src/util.js src/engine.py --exclude='*.py'
+grep -rn run src/util.js --exclude='s*'
+grep -rn run src tests --exclude-dir=tests
+grep -rn run ./src --exclude-dir=src
+grep -rn run src/ --exclude-dir=src
+grep -rn run . --exclude-dir='.*'
+grep -rn run src/deep/../engine.py --include='src*'
+grep -rn run . --exclude='*.js' --include='test*'
+grep -rn run . --exclude='*.py' --include='test*'
+grep -rl run . --exclude='*.py' --include='test*'
+grep -rn run . --include='*.py' --exclude='test*' --include='main*'
 """.strip().splitlines()
 
 GREP = shutil.which("grep")
@@ -131,3 +149,60 @@ def test_matches_are_the_lines_that_grep_prints(tmp_path: Path, command: str) ->
     asked = [*words, "-n"] if any(flag in command for flag in ("A1", "B 2", "C1", "-2")) else words
     answer = search(["te", *words], tmp_path, guard="none")
     assert answer.meta["matches"] == _printed_by_grep(asked, tmp_path)
+
+
+@pytest.mark.proves("TE-SELECTION")
+@pytest.mark.skipif(not _is_gnu(), reason="there is no GNU grep")
+def test_files_are_chosen_as_grep_chooses_them(tmp_path: Path) -> None:
+    write(tmp_path, TREE)
+    drawn = random.Random(5)
+    globs = ["*.py", "*.js", "s*", "test*", "engine.*", "e*y", "*"]
+    for _ in range(60):
+        kinds = drawn.choices(["--include", "--exclude", "--exclude-dir"], (5, 5, 2), k=drawn.randint(1, 4))
+        options = [f"{kind}={drawn.choice(globs if kind[-1] == 'e' else ['src', 'tests', 'd*'])}" for kind in kinds]
+        paths = drawn.sample([".", "src", "./tests", "src/engine.py", "src/util.js", "main.py"], drawn.randint(1, 2))
+        words = ["grep", "-rn", *options, "run", *paths]
+        answer = search(words, tmp_path, guard="none")
+        assert answer.meta["matches"] == _printed_by_grep(words, tmp_path), words
+
+
+@pytest.mark.proves("TE-PATTERNS")
+@pytest.mark.skipif(not _is_gnu(), reason="there is no GNU grep")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-E", "x|xx"],
+        ["-E", "get|getattr|attr"],
+        ["-E", "|foo"],
+        ["-E", "(x|xx)(t|ttr)?"],
+        ["-E", r"\bget|\bgetattr"],
+        ["-E", r"[a-g]|g.t|\w\w\w"],
+        ["get\\|getattr"],
+        ["-e", "get", "-e", "getattr"],
+        ["-F", "-e", "get", "-e", "getattr"],
+        ["-i", "-E", "GET|GETATTR"],
+        ["-w", "-E", "a|ab"],
+        ["$"],
+        ["-E", "|get"],
+    ],
+)
+def test_the_longest_of_several_alternatives_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    write(tmp_path, {"a.txt": "xx getattr attr foo\nab a get\nxxttr xt\n"})
+    printed = subprocess.run(
+        [str(GREP), "-o", "-n", *words, "a.txt"], cwd=tmp_path, capture_output=True, check=False, text=True
+    ).stdout.splitlines()
+    for program in ("", "/nowhere/rg"):
+        monkeypatch.setenv("TE_RG", program)
+        hits = search(["grep", "-o", *words, "a.txt"], tmp_path, guard="none").hits
+        assert [hit.removeprefix("a.txt:").replace(": ", ":", 1) for hit in hits] == printed
+
+
+@pytest.mark.proves("TE-COMMAND")
+@pytest.mark.skipif(not _is_gnu(), reason="there is no GNU grep")
+@pytest.mark.parametrize("words", ["-L run src", "-L nope src", "-L run main.py", "-L def main.py", "-Lv '' src"])
+def test_the_exit_code_is_that_of_grep_where_files_without_a_match_are_listed(tmp_path: Path, words: str) -> None:
+    write(tmp_path, TREE)
+    theirs = subprocess.run([str(GREP), "-r", *shlex.split(words)], cwd=tmp_path, capture_output=True, check=False)
+    assert search(f"te grep -r {words}", tmp_path, guard="none").code == theirs.returncode

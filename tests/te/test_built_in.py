@@ -52,6 +52,17 @@ grep needle utf16.txt
 grep -rnw 'needle' long.txt
 grep -o 'e*' a.txt
 grep needle empty
+grep -x needle bin.dat
+grep -x needle .
+grep -lv needle .
+grep -cv needle .
+grep -v '' .
+grep -L needle .
+grep -m1 needle .
+grep 'needle \\W' latin.txt
+grep 'needle .' latin.txt
+grep 'needle \\S' latin.txt
+grep 'needle [^x]' latin.txt
 """.strip().splitlines()
 
 
@@ -141,6 +152,9 @@ def test_a_cancelled_search_ends(tmp_path: Path, no_ripgrep: None) -> None:
     [
         (["-E", "(a"], "invalid_pattern"),
         (["-P", "(a"], "invalid_pattern"),
+        (["-P", "[[=x=]]"], "invalid_pattern"),
+        (["\\(n\\)\\2"], "invalid_pattern"),
+        (["-P", "[:alpha:]"], "invalid_pattern"),
         (["[a"], "invalid_pattern"),
         (["-E", "(" * 50_000], "invalid_pattern"),
         (["x", "-t", "nope"], "unknown_type"),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from llm_do_mcp.te.logs import Log
 from tests.te.searching import GUARDS, read, search, te, write
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="such files are not to be had on Windows")
@@ -141,7 +142,11 @@ def test_one_file_does_not_eat_the_others_budget(tmp_path: Path) -> None:
         ("run", "#!/usr/bin/env python3\n", "code/python"),
         ("run", "#!/bin/bash\n", "code/shell"),
         ("syslog", "Jan  3 10:00:00 host a\nJan  3 10:00:01 host b\n", "log"),
-        ("out", "2026-01-02 x\n2026-01-02 y\n", "log"),
+        ("out", "2026-01-02 10:00 x\n2026/01/02 10:00:01 y\n", "log"),
+        ("out", "2026-01-02 ERROR x\n2026-01-02 - WARNING y\n", "log"),
+        ("out", '1.2.3.4 - - [10/Oct/2026:13:55:36 +0000] "GET / HTTP/1.0" 200\n' * 2, "log"),
+        ("diary.txt", "2026-01-02 slept badly\n2026-01-03 slept well\n", "text"),
+        ("poem", "INFORMATION is\nERRORS are\n", "text"),
         ("out", "[ERROR] x\n[INFO] y\n", "log"),
         ("data", '{"a": 1}', "json"),
         ("data", '[\n  {"a": 1},\n  {"a": 2}\n]\n', "json"),
@@ -163,11 +168,47 @@ LOG = "".join(
     f"2026-03-0{1 + number // 400} 10:00:{number % 60:02} {LEVELS[number % 4]} text {number}\n"
     for number in range(1_200)
 )
-PYTHON = "import os\n\n\nclass Engine:\n" + "".join(
+SHUFFLED = (
+    "2026-12-31 23:59:59 ERROR last\n2026-01-01 00:00:01,123 - app.db - ERROR - first, valid until 2099-01-01 00:00\n"
+    "2026-06-01T10:00:00Z [main] [error] middle\n"
+) + '2026-06-01 10:00:00 1.2.3.4 "GET /ERROR HTTP/1.0" not an ERROR at all\n' * 99
+SETEXT = "---\n# comment\nkey: 1\n---\n\nOne\n===\n\nTwo\n---\n\n- item\n---\n\n### Three\n"
+SCRIPT = """\
+const fs = require('fs')
+export const arrow = async (a) => {
+}
+class Engine {
+  async run(a, b = 1) {
+    if (a) {
+      list.forEach((x) => {
+      })
+    }
+  }
+}
+module.exports.foo = function (a) {
+}
+const text = `
+function no() {
+`
+/*
+function no() {
+*/
+const bar = (x) => x
+"""
+SCRIPT_TOLD = "outline: 2 export const arrow, 4 class Engine, 5 async run, 12 module.exports.foo, 20 const bar"
+GO = "package x\n\nvar (\n\ta = 1\n)\n\nconst Most = 3\nfunc Map[T any](a T) {\n}\n"
+RUST = "pub(crate) async fn go() {\n}\nimpl<T> Show for Vec<T> {\n    fn show(&self) {\n    }\npub static X: u8 = 1;\n"
+RUST_TOLD = "1 pub(crate) async fn go, 3 impl<T> Show for Vec<T>, 4 fn show, 6 pub static X"
+JAVA = "public class A {\n  A(int x) {\n  public <T> List<T> all(int a) {\n    for (x : y) {\n    run(() -> {\n" + (
+    "    call(1);\n    if(a) {\n    return f(x) {\n  void last()\n  {\n  void last() throws E {\n"
+)
+PYTHON = 'import os\n"""\nclass No:\n"""\n\n\nclass Engine:\n' + "".join(
     f"    def step_{n}(self, x):\n        return {n}\n\n" for n in range(99)
 )
 ROWS = 'id,name,"two\nlines"\n' + "".join(f'{n},"a, b","x\ny"\n' for n in range(400))
-DATA = json.dumps({"version": 2, "items": [{"id": n, "tags": ["a"], "at": None} for n in range(700)], "ok": True})
+DATA = json.dumps(
+    {"version": 2, "items": [{"id": n, "tags": ["a"] * (n == 5), "at": None} for n in range(700)], "ok": True}
+)
 
 
 LOG_TOLD = ["severities: ERROR 300, WARN 300, INFO 600", "time: from 2026-03-01 10:00:00 to 2026-03-03 10:00:59"]
@@ -178,12 +219,22 @@ LOG_TOLD = ["severities: ERROR 300, WARN 300, INFO 600", "time: from 2026-03-01 
     ("name", "text", "told"),
     [
         ("a.log", LOG, LOG_TOLD),
-        ("a.json", DATA, ["shape: {version number, items [700 x {id number, tags [1 x string], at null}], ok bool}"]),
+        ("b.log", SHUFFLED, ["severities: ERROR 3", "time: from 2026-01-01 00:00:01 to 2026-12-31 23:59:59"]),
+        ("a.json", DATA, ["shape: {version number, items [700 x {id number, tags [0-1 x string], at null}], ok bool}"]),
+        ("b.json", DATA[:-40], ["shape: {version number, items", "broken: it ends before it is complete"]),
+        ("c.json", f"{DATA}\nx", ["shape: {version number, items", "broken: from line 2, column 1 on it is not JSON"]),
+        ("d.json", "[1" * 2_000, ["shape: [1 x number]", "broken: from line 1, column 3 on it is not JSON"]),
         ("a.jsonl", '{"a": 1, "b": "x"}\n' * 900, ["shape: 900 records, the first {a number, b string}"]),
         ("a.csv", ROWS, ["400 rows, 3 columns: id, name, two␊lines"]),
         ("a.tsv", "a\tb\n" + "1\t2\n" * 2_000, ["2,000 rows, 2 columns: a, b"]),
+        ("b.tsv", "17\tb\n" + "1\t2\n" * 2_000, ["2,001 rows, 2 columns without names, the first row: 17, b"]),
         ("a.md", "# One\n\n```\n# no\n```\n## Two\n" + "text\n" * 900, ["outline: 1 # One, 6 ## Two"]),
-        ("a.py", PYTHON, ["outline: 4 class Engine, 5 def step_0, 8 def step_1, 11 def step_2, "]),
+        ("b.md", SETEXT + "text\n" * 900, ["outline: 6 # One, 9 ## Two, 15 ### Three"]),
+        ("a.py", PYTHON, ["outline: 7 class Engine, 8 def step_0, 11 def step_1, 14 def step_2, "]),
+        ("a.js", SCRIPT + "//\n" * 2_000, [SCRIPT_TOLD]),
+        ("b.go", GO + "//\n" * 2_000, ["outline: 3 var (, 7 const Most, 8 func Map"]),
+        ("b.rs", RUST + "//\n" * 2_000, [f"outline: {RUST_TOLD}"]),
+        ("A.java", JAVA + "//\n" * 2_000, ["outline: 1 public class A, 2 A, 3 public <T> List<T> all, 11 void last"]),
         ("a.go", "package x\n\nfunc (e *Engine) Run(a int) {\n}\n" + "\n" * 4_000, ["outline: 3 func (e *Engine) Run"]),
         ("a.rs", "pub struct A {\n}\n" + "//\n" * 2_000 + "fn go() {}\n", ["outline: 1 pub struct A, 2003 fn go"]),
         ("a.c", "static int go(int a)\n{\n\treturn f(a);\n}\n" + "\n" * 4_000, ["outline: 1 static int go"]),
@@ -199,6 +250,46 @@ def test_a_file_that_does_not_fit_tells_what_it_is_like(tmp_path: Path, name: st
         assert any(line.startswith(wanted) for line in lines), lines
     assert text.startswith(answer.hits[0].rstrip("…")), "then the file from its start"
     assert search(["cat", name], tmp_path, budget=1_000_000).breadcrumb == "", "a whole file needs no summary"
+
+
+@pytest.mark.proves("TE-SHAPE")
+@pytest.mark.parametrize(
+    ("line", "levels", "time"),
+    [
+        ("Jan  3 10:00:00 host app[12]: ERROR: x", ["ERROR"], "Jan  3 10:00:00"),
+        ("2026-01-01T10:00:00Z [main] ERROR com.foo - INFO", ["ERROR"], "2026-01-01T10:00:00"),
+        ("2026-01-01 10:00:00 UTC [123] ERROR:  relation", ["ERROR"], "2026-01-01 10:00:00"),
+        ("2026/01/01 10:00:00 [error] 123#0: x", ["ERROR"], "2026/01/01 10:00:00"),
+        ("2026-01-01 10:00:00.123 | WARNING  | mod:f:1 - x", ["WARN"], "2026-01-01 10:00:00"),
+        ("ERROR:root:x", ["ERROR"], ""),
+        ('time="2026-01-01T10:00:00Z" level=error msg="x"', ["ERROR"], "2026-01-01T10:00:00"),
+        ('{"level":"warn","ts":"2026-01-01T10:00:00Z"}', ["WARN"], "2026-01-01T10:00:00"),
+        ('1.2.3.4 - - [10/Oct/2026:13:55:36 +0000] "GET /ERROR HTTP/1.0" 404', [], "10/Oct/2026:13:55:36"),
+        ("2026-01-01 10:00:00 the last ERROR was", [], "2026-01-01 10:00:00"),
+    ],
+)
+def test_a_severity_is_one_where_logs_have_it(line: str, levels: list[str], time: str) -> None:
+    log = Log([line.encode()])
+    assert (list(log.levels), log.first.decode()) == (levels, time)
+
+
+@pytest.mark.proves("TE-SHAPE")
+@pytest.mark.parametrize(
+    ("name", "piece"),
+    [
+        ("a.log", "1.2,3-4 " * 48 + "\n"),
+        ("b.log", "[a] - b: " * 40 + "\n"),
+        ("a.js", "function a(b){return '/*x"),
+        ("b.js", "/*"),
+        ("a.py", "'''a\\"),
+        ("a.json", "["),
+    ],
+)
+def test_no_text_takes_long_to_sum_up(tmp_path: Path, name: str, piece: str) -> None:
+    write(tmp_path, {name: piece * ((2 << 20) // len(piece))})
+    began = time.process_time()
+    assert "error" not in search(["cat", name], tmp_path, budget=2_000, seconds=60).meta
+    assert time.process_time() - began < 5, "it is read once, not once for each place in it"
 
 
 @pytest.mark.proves("TE-CAT-BAD", "A031", "A030")
@@ -274,6 +365,8 @@ def test_what_is_no_file_is_told_and_the_others_are_shown(tmp_path: Path, guard:
         ("--frob a.txt", "unsupported_option", "--frob"),
         ("a.txt:0-3", "usage", "a.txt:0-3"),
         ("a.txt:9-3", "usage", "a.txt:9-3"),
+        ("-n -5 a.txt:10-20", "usage", "a.txt:10-20"),
+        ("+5 a.txt a.txt:3", "usage", "a.txt:3"),
         ("a.txt > b.txt", "usage", ">"),
         ("a.txt | head", "usage", "|"),
         (" ".join(["a.txt"] * 501), "too_long", "500"),

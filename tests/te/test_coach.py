@@ -17,6 +17,15 @@ from tests.te.searching import search, te, write
 EVENTS_TO_CONVERGE = 200
 
 
+def pair(number: int, command: str, strategy: str, action: str) -> list[dict[str, Any]]:
+    """A command that was answered by a strategy, and what the next command showed about it."""
+    about = {"id": str(number), "session_id": "s", "cmd": command, "arguments": [command], "mode": "enriched"}
+    return [
+        {"event": "command", **about, "strategy": strategy},
+        {"event": "next_action", "of": str(number), "action": action},
+    ]
+
+
 def simulated(seed: int, events: int) -> list[str]:
     """What is chosen when one of two strategies is followed by the actual task more often, 7 times of 10 against 5."""
     chance, told, chosen = random.Random(seed), list[dict[str, Any]](), list[str]()
@@ -25,8 +34,7 @@ def simulated(seed: int, events: int) -> list[str]:
         name = choose(["worse", "better"], scored, 0.2, chance)
         chosen.append(name)
         action = "proceeds" if chance.random() < (0.7 if name == "better" else 0.5) else "repeats"
-        told.append({"event": "command", "id": str(number), "cmd": "grep", "strategy": name})
-        told.append({"event": "next_action", "of": str(number), "action": action})
+        told.extend(pair(number, "grep", name, action))
     return chosen
 
 
@@ -66,21 +74,22 @@ def test_it_is_off_unless_it_is_switched_on_and_repeats_itself_with_a_seed(tmp_p
 
 @pytest.mark.proves("TE-COACH-REPORT")
 def test_the_report_tells_wins_intervals_and_bars(tmp_path: Path) -> None:
-    told = []
+    told: list[dict[str, Any]] = []
     for number in range(40):
         name = "short" if number % 2 else "full"
         action = "repeats" if name == "full" and number % 3 else "proceeds"
-        told.append({"event": "command", "id": str(number), "cmd": "grep", "strategy": name})
-        told.append({"event": "next_action", "of": str(number), "action": action})
-    told.append({"event": "command", "id": "40", "cmd": "cat", "strategy": "full"})
+        told.extend(pair(number, "grep", name, action))
+    told.extend(event for number in range(40, 44) for event in pair(number, "cat", "full", "proceeds"))
+    told.append({"event": "command", "id": "45", "cmd": "find", "strategy": "full"})  # no event of ours
     lines = "".join(json.dumps(event) + "\n" for event in told)
     write(tmp_path, {"llmc.toml": "[tool_envelope]\n", ".llmc/te_telemetry.jsonl": lines})
     ran = te("coach", "report", folder=tmp_path)
     assert (ran.returncode, ran.stderr) == (0, b"")
     header, cat, short, full = ran.stdout.decode().splitlines()[3:]
     assert header.split()[:5] == ["command", "strategy", "scored", "wins", "mean"]
-    assert cat.split() == ["cat", "full", "0", "0", "too", "few"]
-    assert short.split() == ["grep", "short", "20", "20", "+2.00", "+2.00", "to", "+2.00", bar(2)]
+    assert cat.split() == ["cat", "full", "4", "4", "too", "few"]
+    sure = f"{interval([2] * 20)[0]:+.2f}"
+    assert short.split() == ["grep", "short", "20", "20", "+2.00", sure, "to", "+2.00", bar(2)]
     values = [2] * 7 + [-1] * 13
     low, high = interval(values)
     assert full.split() == ["grep", "full", "20", "7", "+0.05", f"{low:+.2f}", "to", f"{high:+.2f}", bar(mean(values))]
@@ -102,5 +111,8 @@ def test_an_interval_holds_the_mean_about_nineteen_times_of_twenty() -> None:
         low, high = interval([2 if chance.random() < 0.6 else -1 for _ in range(60)])
         held += low <= 0.6 * 2 - 0.4 <= high
     assert 0.91 < held / 400 < 0.98
-    assert interval([2]) == (-2.0, 2.0)
+    for value in (-2, 2):
+        few, many = interval([value] * 5), interval([value] * 500)
+        assert few[0] <= value <= few[1] and few[1] - few[0] > 1, "equal values are no certainty"
+        assert many[0] <= value <= many[1] and many[1] - many[0] < 0.1
     assert (bar(-2), bar(2)) == ("░" * 20, "█" * 20)

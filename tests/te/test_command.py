@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.te.searching import read, te, write
+from llm_do_mcp.te.options import REFUSED, SWITCHES, VALUES
+from tests.te.searching import read, search, te, write
 
 HEAVY = {"argparse", "asyncio", "ctypes", "dataclasses", "json", "pathlib", "pydantic", "shutil", "tempfile", "typing"}
 
@@ -31,6 +32,34 @@ def test_the_command_explains_itself(tmp_path: Path) -> None:
     assert te("--help", folder=tmp_path).returncode == 0
     assert te(folder=tmp_path).returncode == 2
     assert b"te grep [flags] PATTERN" in te("--help", folder=tmp_path).stdout
+
+
+@pytest.mark.proves("TE-HELP")
+def test_each_command_tells_its_options(tmp_path: Path) -> None:
+    for command, options in (
+        ("grep", [*SWITCHES, *VALUES, *REFUSED]),
+        ("find", ["-name", "-mmin", "-prune"]),
+        ("cat", ["FILE:10-40", "-n +100"]),
+    ):
+        ran = te(command, "--help", folder=tmp_path)
+        assert ran.returncode == 0
+        told = search(f"te {command} --help", tmp_path)
+        assert told.meta == {"v": 1, "cmd": command} and told.text == ran.stdout.decode()
+        assert all(option in told.text for option in options)
+        assert 150 < len(search(f"te {command} --help", tmp_path, budget=300).text) <= 300
+    assert "te cat [-n] FILE" in search("te --help", tmp_path).text
+    assert search("te grep -e --help", tmp_path).meta["matches"] == 0, "as a value it is none"
+
+
+@pytest.mark.proves("TE-STDIN")
+@pytest.mark.parametrize("command", ["grep needle -", "cat -", "grep -f - a.txt"])
+def test_standard_input_is_refused_in_words(tmp_path: Path, command: str) -> None:
+    write(tmp_path, {"a.txt": "needle\n", "-": "needle\n"})
+    answer = search(f"te {command}", tmp_path)
+    assert answer.meta == {"v": 1, "cmd": command.split()[0], "error": "standard_input"}
+    assert answer.notes == ["[TE] standard input is not read, only files (te -i grep in a shell reads it)"]
+    assert search("te grep needle - a.txt", tmp_path).hits == ["a.txt:1: needle"], "the others are searched"
+    assert search("te grep needle ./-", tmp_path).hits == ["./-:1: needle"]
 
 
 @pytest.mark.proves("TE-COMMAND")

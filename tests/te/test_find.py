@@ -207,7 +207,7 @@ def test_what_find_leaves_out_is_what_grep_leaves_out(tmp_path: Path) -> None:
         ("te find . -frobnicate", "unsupported_option", "-frobnicate"),
         ("te find . -name", "usage", "-name"),
         ("te find . -size big", "usage", "-size"),
-        ("te find . -type x", "usage", "-type"),
+        ("te find . -type x", "usage", "f, d, l, p, s, b or c"),
         ("te find . -maxdepth -1", "usage", "-maxdepth"),
         ("te find . -mtime x", "usage", "-mtime"),
         ("te find . -newer nope", "path_not_found", "nope"),
@@ -281,6 +281,35 @@ def test_links_are_told_and_lead_nowhere(tmp_path: Path, guard: str) -> None:
         "a/loop",
     ]
     assert search("te find . -type l", tmp_path / "in", guard=guard).hits == ["away", "dead", "a/loop"]
+    assert search("te find . -type p", tmp_path / "in", guard=guard).hits == ["pipe"]
+    assert search("te find . -type p,l -name '*d*'", tmp_path / "in", guard=guard).hits == ["dead"]
+    assert search("te find . -type s,b,c", tmp_path / "in", guard=guard).hits == []
+
+
+@POSIX
+@pytest.mark.proves("TE-FIND", "TE-SPECIAL-FILES", "TE-CONFINED")
+@pytest.mark.parametrize("guard", GUARDS)
+def test_what_is_named_is_found_itself_of_whatever_kind(tmp_path: Path, guard: str) -> None:
+    write(tmp_path, {"in/a/b.txt": "x", "out/secret.txt": "x"})
+    (tmp_path / "in/inner").symlink_to("a")
+    (tmp_path / "in/away").symlink_to(tmp_path / "out")
+    (tmp_path / "in/dead").symlink_to("nowhere")
+    os.mkfifo(tmp_path / "in/pipe")
+    named = ["inner", "away", "dead", "pipe"]
+    answer = search(["find", *named], tmp_path / "in", guard=guard)
+    assert sorted(answer.hits) == sorted(named) and "error" not in answer.meta
+    assert search(["find", *named, "-type", "l", "-size", "-9"], tmp_path / "in", guard=guard).meta["matches"] == 3
+    for through in (["away/"], ["-H", "away"], ["away/secret.txt"]):
+        assert search(["find", *through], tmp_path / "in", guard=guard).meta["error"] == "outside"
+    if guard == "none":
+        assert search("te find inner/", tmp_path / "in", guard=guard).meta["matches"] == 2
+        assert search("te find -H inner", tmp_path / "in", guard=guard).meta["matches"] == 2
+
+
+@pytest.mark.proves("TE-FIND")
+def test_a_path_may_be_asked_for_as_it_is_shown(tree: Path) -> None:
+    """Unlike find, for which `.` makes every path start with `./`: answers show none of these."""
+    assert search("te find . -path 'src/lib/*.py'", tree).hits == ["src/lib/util.py", "src/lib/deep/er/config.py"]
 
 
 @pytest.mark.proves("A028", "TE-FIND")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import llm_do_mcp
 from llm_do_mcp.te import run
 from llm_do_mcp.te.text import quoted
 from tests.te.searching import search, te, write
@@ -63,8 +65,64 @@ def test_raw_is_the_tool_s_own_output_untouched(tmp_path: Path, words: list[str]
     ran = te("-i", *words, folder=tmp_path)
     assert (ran.stdout, ran.stderr, ran.returncode) == (own.stdout, own.stderr, own.returncode)
     assert own.stdout
-    write(tmp_path, {"llmc.toml": "[tool_envelope]\nenabled = false\n"})
+    write(tmp_path, {"llmc.toml": "[tool_envelope]\nenabled = false\ntelemetry.enabled = false\n"})
     assert te(*words, folder=tmp_path).stdout.splitlines()[:1] == own.stdout.splitlines()[:1], "te is switched off"
+
+
+@POSIX
+@pytest.mark.proves("TE-RAW", "TE-TELEMETRY")
+def test_raw_is_told_in_the_log_and_judges_the_command_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TE_SESSION_ID", "s")
+    write(tmp_path, {"llmc.toml": "[tool_envelope]\n", "a.txt": "needle\n"})
+    for words in (["grep", "needle"], ["-i", "grep", "needle"], ["-i", "frob"]):
+        te(*words, folder=tmp_path)
+    told = [json.loads(line) for line in (tmp_path / ".llmc/te_telemetry.jsonl").read_text().splitlines()]
+    commands = [event for event in told if event["event"] == "command"]
+    assert [(event["cmd"], event["mode"], event["error"]) for event in commands] == [
+        ("grep", "enriched", None),
+        ("grep", "raw", None),
+        ("te", "error", "unknown_command"),
+    ]
+    assert commands[1]["arguments"] == ["-i", "grep", "needle"] and commands[1]["output_size"] is None
+    assert [(event["of"], event["action"]) for event in told if event["event"] == "next_action"] == [
+        (commands[0]["id"], "repeats"),
+        (commands[1]["id"], "proceeds"),
+    ]
+    write(tmp_path, {"llmc.toml": "[tool_envelope]\nenabled = false\n"})
+    te("cat", "a.txt", folder=tmp_path)
+    last = json.loads((tmp_path / ".llmc/te_telemetry.jsonl").read_text().splitlines()[-1])
+    assert (last["cmd"], last["mode"]) == ("cat", "raw"), "also where te is switched off"
+    write(tmp_path, {"llmc.toml": "not toml"})
+    assert te("-i", "cat", "a.txt", folder=tmp_path).stdout == b"needle\n"
+
+
+@pytest.mark.proves("TE-RAW", "TE-JSON")
+@pytest.mark.parametrize("forms", [["--json", "-i"], ["-i", "--json"]])
+def test_two_forms_at_once_are_refused(tmp_path: Path, forms: list[str]) -> None:
+    ran = te(*forms, "grep", "needle", folder=tmp_path)
+    assert ran.returncode == 2 and b'"error":"usage"' in ran.stdout and b"ask for one of them" in ran.stdout
+
+
+@POSIX
+@pytest.mark.proves("TE-COMMAND")
+@pytest.mark.parametrize("form", ["", "-i "])
+def test_output_that_cannot_be_written_is_one_line_and_that_nobody_reads_none(tmp_path: Path, form: str) -> None:
+    write(tmp_path, {"a.txt": "needle\n" * 100_000})
+    home, python = str(Path(llm_do_mcp.__file__).parents[1]), f"{sys.executable} -m llm_do_mcp.te"
+
+    def run_in_shell(line: str) -> subprocess.CompletedProcess[bytes]:
+        environment = {**os.environ, "PYTHONPATH": home}
+        command = ["sh", "-c", line.replace("te ", f"{python} ", 1)]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False, timeout=60)
+
+    closed = run_in_shell(f"te {form}grep needle a.txt >&-")
+    assert closed.returncode == 2 and closed.stderr.count(b"\n") == 1 and b"Traceback" not in closed.stderr
+    if os.path.exists("/dev/full"):
+        full = run_in_shell(f"te {form}grep needle a.txt > /dev/full")
+        assert full.returncode == 2 and full.stderr.count(b"\n") == 1 and b"No space left" in full.stderr
+    unread = run_in_shell(f"te {form}grep needle a.txt | head -c 1")
+    assert (unread.returncode, unread.stdout[1:], unread.stderr) == (0, b"", b"")
+    assert run_in_shell(f"te {form}grep -c needle a.txt <&- 2>&-").stdout
 
 
 @POSIX

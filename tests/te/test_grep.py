@@ -185,6 +185,17 @@ def test_a_missing_path_is_told_and_the_others_are_searched(tree: Path, guard: s
     assert search("te grep connect nope", tree, guard=guard).meta == {"v": 1, "cmd": "grep", "error": "path_not_found"}
 
 
+@pytest.mark.proves("TE-PATHS")
+@pytest.mark.parametrize("command", ["grep connect", "find", "cat"])
+def test_a_folder_that_is_left_out_is_told_with_the_reason(tree: Path, command: str) -> None:
+    for path in ("secret", "secret/a.txt"):
+        answer = search(f"te {command} {path}", {"code": tree}, left_out={"secret": "mode: out"})
+        assert answer.meta == {"v": 1, "cmd": command.split()[0], "error": "not_readable"}
+        assert answer.notes == [f"[TE] {path} is not searched: mode: out"]
+    other = search(f"te {command} code/a.py secret", {"code": tree}, left_out={"secret": "mode: out"})
+    assert (other.meta["error"], len(other.hits) > 0) == ("not_readable", True)
+
+
 @pytest.mark.proves("TE-PATHS", "A001", "A002")
 @pytest.mark.parametrize("guard", GUARDS)
 @pytest.mark.parametrize("path", ["../x", "..", "src/../../x", "src/./../..", "/etc/passwd", "//etc/passwd"])
@@ -305,6 +316,12 @@ def test_empty_matches_are_not_occurrences(tmp_path: Path) -> None:
     answer = search("te grep -o 'o*'", tmp_path)
     assert answer.hits == ["a.txt:2: oo"]
     assert (answer.meta["matches"], answer.meta["files"]) == (1, 1)
+    write(tmp_path, {"long.txt": "bar\n" * 30_000 + "foo\n", "many.txt": "foo\n" * 30_000})
+    kept = {"session": "s", "folder": str(tmp_path / "kept"), "guard": "none", "budget": 1_000}
+    assert search("te grep -o 'o*' many.txt", tmp_path, **kept).meta["matches"] == 30_000
+    late = search("te grep -o 'o*' long.txt", tmp_path, **kept)
+    assert late.meta["matches"] == 1, "ripgrep's first lines have no occurrence"
+    assert search(f"--handle {late.meta['handle']}", tmp_path, **kept).hits == ["long.txt:30001: oo"]
 
 
 @pytest.mark.proves("TE-FAIR")

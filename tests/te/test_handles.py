@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import re
 import subprocess
@@ -13,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from llm_do_mcp.te import handles
+from llm_do_mcp.te.envelope import Frame, Json
+from llm_do_mcp.te.recall import serve
 from tests.te.searching import GUARDS, Answer, search, te, write
 
 
@@ -96,6 +100,39 @@ def test_a_handle_holds_in_the_next_process_of_its_session_and_in_no_other(
     assert other.returncode == 2 and b'"error":"unknown_handle"' in other.stdout and b"needle" not in other.stdout
 
 
+@pytest.mark.proves("TE-HANDLE", "TE-JSON", "TE-BUDGET")
+@pytest.mark.parametrize("budget", [206, 207, 400, 1_000, 16_000])
+def test_chunks_are_the_same_in_every_form_and_end_with_lines(budget: int) -> None:
+    lines = [
+        'quoted "x" \\ and\ttabbed',
+        "",
+        "\U0001f600ü" * 3_000,
+        "x" * 40_000,
+        *map(str, range(2_000)),
+        '"\\"' * 300,
+    ]
+    text = io.BytesIO("\n".join(lines).encode() + b"\n" * 50)
+    number, plain, goes_on = 0, [""], False
+    while True:
+        number += 1
+        as_text = serve("res_0123456789abcdef", number, text, Frame(budget))
+        as_json = serve("res_0123456789abcdef", number, text, Frame(budget, Json()))
+        assert max(len(as_text), len(as_json)) <= budget
+        chunk, told = as_text.split("\n", 3)[3], json.loads(as_json)
+        assert told["meta"] == json.loads(as_text.split("\n")[1])
+        assert told["lines"] == chunk.removesuffix("\n").split("\n")
+        assert told["meta"].get("continued", False) == goes_on
+        plain.append(chunk)
+        goes_on = told["meta"].get("continues", False)
+        if "truncated" not in told["meta"]:
+            break
+        assert chunk.endswith("\n") != goes_on
+        assert not goes_on or "\n" not in chunk, "only a line that is longer than a chunk is parted"
+        if number > 60:
+            return
+    assert "".join(plain).encode() == text.getvalue()
+
+
 @pytest.mark.proves("TE-HANDLE")
 def test_without_an_id_a_session_is_an_agent_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tree = write(tmp_path / "tree", {f"f{n}.py": f"needle {n}\n" * 50 for n in range(99)})
@@ -146,7 +183,7 @@ def test_a_chunk_that_is_not_there_and_a_file_that_has_changed_are_told(tmp_path
     assert small.meta["error"] == "budget_too_small"
 
 
-@pytest.mark.proves("TE-HANDLE-PRIVATE")
+@pytest.mark.proves("TE-HANDLE-PRIVATE", "TE-NOT-KEPT")
 @pytest.mark.skipif(os.name != "posix", reason="modes and links of POSIX")
 @pytest.mark.parametrize("planted", ["link", "open"])
 def test_a_folder_that_is_not_private_is_not_used(tmp_path: Path, planted: str) -> None:
@@ -159,6 +196,8 @@ def test_a_folder_that_is_not_private_is_not_used(tmp_path: Path, planted: str) 
         (tmp_path / "kept").chmod(0o755)
     answer = search("te grep needle", tree, guard="none", session="s", folder=str(tmp_path / "kept"))
     assert answer.meta["truncated"] and "handle" not in answer.meta
+    assert answer.meta["not_kept"] == "not a private folder of this user"
+    assert len(answer.text) <= 16_000 and answer.left_out + len(answer.hits) == answer.meta["matches"]
     assert list((tmp_path / "theirs").iterdir()) == []
 
 
@@ -210,6 +249,8 @@ def test_a_search_never_finds_what_te_keeps(tmp_path: Path, monkeypatch: pytest.
             te("grep", "needle", folder=tmp_path)
     assert (tmp_path / ".llmc" / "te_telemetry.jsonl").read_text().count("needle") > 3
     assert list(tmp_path.glob("llm-do-te*/*/res_*"))
+    monkeypatch.setenv("TMPDIR", "/tmp")  # what was kept while it was another folder is not found either
+    assert b'"matches":4950,"files":99' in te("grep", "-c", "--no-ignore", "needle", folder=tmp_path).stdout
     found = te("find", ".", "--hidden", "--no-ignore", folder=tmp_path).stdout
     assert b"te_telemetry" not in found and b"res_" not in found.partition(b"# TE_END_META")[2]
     assert te("cat", ".llmc/te_telemetry.jsonl", folder=tmp_path).returncode == 2

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from llm_do_mcp.sandbox import names
-from llm_do_mcp.te import ripgrep, run
+from llm_do_mcp.te import grep, ripgrep, run
 from llm_do_mcp.te.text import real_path, shown_path
-from tests.te.searching import GUARDS, read, search, te, write
+from tests.te.searching import GUARDS, Answer, read, search, te, write
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="such files and names are not to be had on Windows")
 
@@ -136,16 +136,49 @@ def test_what_may_not_be_read_is_counted_and_the_rest_is_searched(tmp_path: Path
 
 
 @POSIX
+@pytest.mark.proves("TE-SPECIAL-FILES", "TE-NOTHING-SEARCHED")
+def test_what_is_named_and_may_not_be_read_is_told_so(tmp_path: Path) -> None:
+    write(tmp_path, {"a.txt": "needle\n", "closed/b.txt": "needle\n", "c.txt": "needle\n", "all/closed/d.txt": ""})
+    shut = [tmp_path / "closed", tmp_path / "c.txt", tmp_path / "all/closed"]
+    for path in shut:
+        path.chmod(0)
+    try:
+        answers = {
+            words: read(te("grep", "needle", *words.split(), folder=tmp_path, start=AS_ANYBODY).stdout.decode())
+            for words in ("closed", "c.txt", "closed a.txt", "all")
+        }
+    finally:
+        for path in shut:
+            path.chmod(stat.S_IRWXU)
+    for words in ("closed", "c.txt"):
+        assert answers[words].meta == {"v": 1, "cmd": "grep", "error": "not_readable"}
+        assert answers[words].notes == [f"[TE] {words} may not be read"]
+    assert answers["closed a.txt"].hits == ["a.txt:1: needle"]
+    assert answers["closed a.txt"].meta["error"] == "not_readable"
+    assert answers["all"].meta["error"] == "nothing_searched"
+    assert "may not be read" in answers["all"].notes[0]
+
+
+@POSIX
 @pytest.mark.proves("A027")
+@pytest.mark.parametrize("program", ["", "/nowhere/rg"])
 @pytest.mark.parametrize("guard", GUARDS)
-def test_a_sparse_terabyte_costs_nothing(tmp_path: Path, guard: str) -> None:
+def test_a_sparse_terabyte_costs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guard: str, program: str
+) -> None:
+    """What is not named and binary is left out where it is more than can be read in a part of the time."""
+    monkeypatch.setenv("TE_RG", program)
+    monkeypatch.setattr(grep, "WITH_BINARY_SHARE", 0.02)
     write(tmp_path, {"a.txt": "needle\n", "head.bin": "needle\n"})
     with open(tmp_path / "zeros.bin", "wb") as file:
         file.truncate(1 << 40)
     os.truncate(tmp_path / "head.bin", 1 << 40)
     answer = search("te grep needle", tmp_path, guard=guard, seconds=20)
     assert answer.hits == ["a.txt:1: needle"]
-    assert "error" not in answer.meta
+    assert "error" not in answer.meta and answer.meta["skipped"] == "binary files"
+    assert answer.notes[-1] == (
+        "[TE] binary files in folders were left out: with them the search had not ended after 0.4 s"
+    )
     named = search("te grep needle zeros.bin", tmp_path, guard=guard)
     assert named.meta["error"] == "too_large"
     both = search("te grep needle zeros.bin a.txt", tmp_path, guard=guard)
@@ -354,13 +387,38 @@ def test_binary_files_are_counted_not_printed(tmp_path: Path, guard: str) -> Non
     write(tmp_path, {"a/late.bin": late, "b/text.txt": "needle\n", "c/z.bin": b"needle \0\n"})
     answer = search("te grep needle", tmp_path, guard=guard)
     assert answer.hits == ["b/text.txt:1: needle"]
-    assert answer.meta == {"v": 1, "cmd": "grep", "matches": 1, "files": 1, "binary": 1}
+    assert answer.meta == {"v": 1, "cmd": "grep", "matches": 1, "files": 1, "binary": 2}
     for paths in ("c/z.bin b/text.txt", "c/z.bin b/text.txt a/late.bin", "a/late.bin c/z.bin b/text.txt"):
         named = search(f"te grep needle {paths}", tmp_path, guard=guard)
         assert named.hits == ["b/text.txt:1: needle"]
         assert named.meta["binary"] == paths.count(".bin")
     only = search("te grep needle c/z.bin", tmp_path, guard=guard)
     assert (only.meta["binary"], only.hits, only.code) == (1, [], 0)
+
+
+@pytest.mark.proves("TE-BINARY")
+@pytest.mark.parametrize("program", ["", "/nowhere/rg"])
+@pytest.mark.parametrize("guard", GUARDS)
+def test_a_text_with_a_nul_is_counted_wherever_it_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guard: str, program: str
+) -> None:
+    """As with GNU grep, for which a NUL ends a line too."""
+    monkeypatch.setenv("TE_RG", program)
+    write(tmp_path, {"a.log": b"needle\0x\nneedle\n", "b.txt": "needle\n", "c.bin": b"x\0y", "d/e.bin": b"needle\0"})
+    write(tmp_path, {".llm-do/f.bin": b"needle\0", "z.key": b"needle\0", "\n\n.bin": b"\0needle"})
+    in_docs = {"docs": tmp_path}
+
+    def found(flags: str) -> Answer:
+        suffixes = {"docs": (".log", ".txt", ".bin")}
+        return search(f"te grep {flags} needle", in_docs, guard=guard, suffixes=suffixes)
+
+    assert found("-uu").hits == ["docs/b.txt:1: needle"]
+    assert found("-uu").meta == {"v": 1, "cmd": "grep", "matches": 1, "files": 1, "binary": 3}
+    assert found("-x").meta["binary"] == 3, "of a line that a NUL ends, too"
+    assert sorted(found("-l").hits) == ["docs/\\n\\n.bin", "docs/a.log", "docs/b.txt", "docs/d/e.bin"]
+    assert sorted(found("-c").hits) == ["docs/\\n\\n.bin:1", "docs/a.log:2", "docs/b.txt:1", "docs/d/e.bin:1"]
+    assert found("-L").hits == ["docs/c.bin"]
+    assert found("-v").meta["binary"] == 3, "what has no other line has no match"
 
 
 @pytest.mark.proves("TE-BINARY")

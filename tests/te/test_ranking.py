@@ -288,6 +288,33 @@ def test_the_hot_zone_is_the_deepest_folder_with_half_of_the_hits(tmp_path: Path
     assert "hot_zone" not in search("te grep needle", tmp_path, budget=90_000).meta
 
 
+@pytest.mark.proves("TE-HOT-ZONE")
+@pytest.mark.parametrize(
+    ("counts", "zone"),
+    [
+        ({"a/b": 1, "a/c": 1, "z": 1}, "a/ (66%)"),
+        ({"a": 1, "b": 2, "c": 1}, "b/ (50%)"),
+        ({"a": 1, "b": 2, "c/d": 2, "c/e": 1, "f": 1}, "c/ (42%)"),
+        ({".": 3, "a": 2}, "./ (60%)"),
+        ({"a": 2, "a!": 1, "a/b": 2, "ab": 1}, "a/ (66%)"),
+    ],
+)
+def test_where_no_folder_has_half_the_largest_at_the_top_is_the_hot_zone(
+    tmp_path: Path, counts: dict[str, int], zone: str
+) -> None:
+    write(tmp_path, {f"{folder}/x.py": "needle\n" * 40 * count for folder, count in counts.items()})
+    assert search("te grep needle", tmp_path, budget=900).meta["hot_zone"] == zone
+
+
+@pytest.mark.proves("TE-RANKED", "TE-HIDDEN")
+@pytest.mark.parametrize("guard", GUARDS)
+def test_a_definition_that_may_not_be_seen_does_not_hide_the_others(tmp_path: Path, guard: str) -> None:
+    write(tmp_path, {"secret/a.py": "class Needle:\n", "b.py": "Needle()\n", "tests/c.py": "x()\nclass Needle:\n"})
+    answer = search("te grep Needle", tmp_path, guard=guard, hidden=("secret",))
+    assert answer.hits == ["tests/c.py:2: class Needle:", "b.py:1: Needle()"]
+    assert (answer.meta["matches"], answer.meta["files"]) == (2, 2)
+
+
 @pytest.mark.proves("TE-LONG-LINES", "A109")
 @pytest.mark.parametrize("guard", GUARDS)
 @pytest.mark.parametrize("before", [0, 200, 400, 5_000, 1_000_000])
@@ -301,6 +328,31 @@ def test_a_long_line_is_cut_around_the_match(tmp_path: Path, before: int, guard:
         assert shown.endswith("ö…")
         assert ("…" in shown[:-1]) == (before > 200), "what stands before it is told where it is cut"
         assert "\ufffd" not in shown
+
+
+@pytest.mark.proves("TE-LONG-LINES", "TE-BUDGET")
+def test_a_line_that_is_cut_is_told_and_how_to_see_it(tmp_path: Path) -> None:
+    line = "ä" * 600 + "needle" + "ö" * 600
+    tree = write(tmp_path / "tree", {"a.js": f"x\n{line}\n", "b.js": "needle\n" * 100, "c.js": f"{line}\n" * 3})
+    told = "# TE: 4 long lines cut: te cat -n FILE:LINE shows one whole"
+    answer = search("te grep needle", tree)
+    assert (answer.meta["truncated"], answer.meta["cut_lines"], answer.meta["matches"]) == (True, 4, 104)
+    assert answer.breadcrumb == told and "handle" not in answer.meta
+    assert search("te grep needle a.js", tree).breadcrumb == told.replace("4 long lines", "1 long line")
+    assert "".join(search("te cat -n a.js:2", tree).hits).replace("…", "") == f"2\t{line}"
+    assert "cut_lines" not in search("te grep needle b.js", tree).meta
+    for budget in range(300, 3_000, 37):
+        answer = search("te grep needle", tree, budget=budget)
+        assert len(answer.text) <= budget
+        cut = sum(hit.endswith("…") for hit in answer.hits)
+        assert answer.meta.get("cut_lines", 0) == cut
+        assert not cut or answer.meta["truncated"]
+        assert answer.left_out + len(answer.hits) == 104
+    kept = {"session": "s", "folder": str(tmp_path / "kept"), "guard": "none", "budget": 900}
+    first = search("te grep needle b.js c.js", tree, **kept)
+    rest = search(f"te --handle {first.meta['handle']}", tree, **{**kept, "budget": 9_000})
+    cut = [sum(hit.endswith("…") for hit in each.hits) for each in (first, rest)]
+    assert sum(cut) == 3 and f"# TE: {cut[1]} long line" in rest.breadcrumb, "what the handle serves tells it too"
 
 
 @pytest.mark.proves("TE-LONG-LINES")

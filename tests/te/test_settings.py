@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,34 @@ def test_previews_and_times_are_in_force(tmp_path: Path) -> None:
     assert len(search("te cat log.txt", tmp_path, **options).hits) == 5
     assert len(search("te cat log.txt:10-40", tmp_path, **options).hits) == 31, "what was asked for is no preview"
     assert options["settings"].seconds("find", 30.0) == 0.001
+
+
+@pytest.mark.proves("TE-WORKSPACE", "TE-PATHS")
+@pytest.mark.skipif(os.name != "posix", reason="links need rights on Windows")
+@pytest.mark.parametrize("program", ["", "/nowhere/rg"])
+def test_links_lead_out_of_the_workspace_only_where_that_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    monkeypatch.setenv("TE_RG", program)
+    inside = write(tmp_path / "in", {"a/x.txt": "needle\n"})
+    write(tmp_path / "out", {"o.txt": "needle\n"})
+    (inside / "away").symlink_to("../out")
+    (inside / "away.txt").symlink_to("../out/o.txt")
+    (inside / "inner").symlink_to("a")
+    commands = ("grep needle away", "grep needle away/o.txt", "cat away/o.txt", "cat away.txt", "grep -f away.txt")
+    for command in commands:
+        answer = search(command, inside, guard="none")
+        assert answer.meta["error"] == "outside" and not answer.hits, command
+        assert answer.notes[-1].endswith("leads through a link out of what may be searched")
+    assert search("grep needle inner/x.txt", inside, guard="none").hits == ["inner/x.txt:1: needle"]
+    assert not any("away" in hit for hit in search("grep -R needle .", inside, guard="none").hits)
+    allowed = Settings({"workspace": {"allow_outside_root": True}})
+    for command in commands:
+        answer = search(command, inside, guard="none", settings=allowed)
+        assert answer.hits and "error" not in answer.meta, command
+    if not program:  # the built-in search follows no link
+        hits = search("grep -R needle .", inside, guard="none", settings=allowed).hits
+        assert "away/o.txt:1: needle" in hits and "inner/x.txt:1: needle" in hits
 
 
 @pytest.mark.proves("TE-WORKSPACE")

@@ -89,6 +89,8 @@ def test_the_next_action_is_an_event_that_names_the_command_before(tmp_path: Pat
 def test_what_a_command_shows_about_the_one_before(before: str, now: str, action: str) -> None:
     first, second = ({"cmd": line.split()[0], "arguments": line.split(), "mode": "enriched"} for line in (before, now))
     assert next_action(first, second) == action
+    raw = {**second, "arguments": ["-i", *second["arguments"]], "mode": "raw"}
+    assert next_action(first, raw) == action, "a form before the command changes nothing"
     assert next_action({**first, "mode": "error"}, second) == "", "what failed says nothing about how answers look"
 
 
@@ -150,5 +152,33 @@ def test_nothing_is_written_where_no_log_is_kept_or_elsewhere(tmp_path: Path) ->
 
 @pytest.mark.proves("TE-TELEMETRY")
 def test_lines_that_are_no_events_are_passed_over(tmp_path: Path) -> None:
-    write(tmp_path, {"log.jsonl": b'{"event":"command"\n[1]\n\xff\n{"event":"x"}\n{"event":'})
-    assert list(Log(str(tmp_path), "log.jsonl").events()) == [{"event": "x"}]
+    good = b'{"event":"next_action","of":"1","action":"repeats"}'
+    bad = [
+        *(b"", b"[1]", b"\xff", b"[" * 100_000, b'{"event":"command"', b'{"event":"x"}', b'{"event":["command"]}'),
+        *(good.replace(b'"1"', b"[1]"), good.replace(b"repeats", b"other"), b'{"event":"command","id":"1"}'),
+        b'{"event":"command","id":"1","session_id":"s","cmd":"grep","mode":"raw","arguments":"grep"}',
+        b'{"event":"command","id":"1","session_id":"s","cmd":"grep","mode":"raw","arguments":[],"strategy":1}',
+    ]
+    write(tmp_path, {"log.jsonl": b"\n".join([*bad, good, b'{"event":'])})
+    assert list(Log(str(tmp_path), "log.jsonl").events()) == [json.loads(good)]
+    search("grep x", tmp_path, session="s", settings=Settings({"telemetry": {"path": "log.jsonl"}}, str(tmp_path)))
+    assert [event.get("cmd") for event in Log(str(tmp_path), "log.jsonl").events()] == [None, "grep"]
+
+
+@pytest.mark.proves("TE-TELEMETRY")
+def test_a_line_that_was_cut_short_takes_no_other_with_it(tmp_path: Path) -> None:
+    tree = write(tmp_path / "tree", {"a.txt": "needle\n", "log.jsonl": b'{"event":"comm'})
+    for _ in range(2):
+        search("grep needle", tree, settings=Settings({"telemetry": {"path": "log.jsonl"}}, str(tree)))
+    torn, *lines = (tree / "log.jsonl").read_text().splitlines()
+    assert torn == '{"event":"comm'
+    assert [json.loads(line)["cmd"] for line in lines] == ["grep", "grep"]
+
+
+@pytest.mark.proves("TE-TELEMETRY")
+@pytest.mark.skipif(os.name != "posix", reason="a FIFO")
+def test_a_pipe_in_the_place_of_the_log_holds_nobody_up(tmp_path: Path) -> None:
+    write(tmp_path, {"llmc.toml": "[tool_envelope.telemetry]\npath = 'log.jsonl'\n", "a.txt": "needle\n"})
+    os.mkfifo(tmp_path / "log.jsonl")
+    assert te("grep", "needle", folder=tmp_path).returncode == 0
+    assert te("coach", "report", folder=tmp_path).returncode == 0

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from llm_do_mcp.errors import FunctionFailed
 from tests.toolhost.conftest import Serve, write
 
 pytestmark = pytest.mark.anyio
@@ -233,6 +234,39 @@ async def test_the_code_hash_covers_what_is_imported_and_nothing_else(serve: Ser
     assert changed[0] == first[0] and changed[1] != first[1]
 
 
+LATER = {
+    "import": "    import later\n    return later.who()",
+    "from": "    from later import who\n    return who()",
+    "import_module": "    import importlib\n    return importlib.import_module('later').who()",
+    "relative": "    from importlib import import_module\n    return import_module('.later', __package__).who()",
+    "dunder": "    return __import__('later').who()",
+    "table": "    import importlib\n    return importlib.import_module({1: 'plugins.later'}[1]).who()",
+    "star": "    space = {}\n    exec('from plugins import *', space)\n    return space['later'].who()\nimport plugins",
+}
+"""How a function comes to import a module only when it is called."""
+
+
+@pytest.mark.proves("TOOLHOST-HASH")
+@pytest.mark.parametrize("how", LATER)
+async def test_what_is_imported_when_a_function_is_called_is_what_its_hash_covers(
+    serve: Serve, tmp_path: Path, how: str
+) -> None:
+    place = "plugins/later.py" if how in ("table", "star") else "later.py"
+    plugins = {"plugins/__init__.py": "__all__ = ['later']"}
+    host = serve({"tools.py": f"def who() -> str:\n{LATER[how]}\n", place: "def who():\n    return 'old'", **plugins})
+    (before,) = await host.describe(["tools.py"])
+    with host.snapshot() as run:
+        assert await run.describe(["tools.py"]) == (before,)
+        write(tmp_path, {place: "def who():\n    return 'new'"})
+        assert await run.call("tools.py", "who", {}, code_hash=before.code_hash) == "old", "what was hashed runs"
+    (after,) = await host.describe(["tools.py"])
+    assert after.code_hash != before.code_hash
+    with pytest.raises(FunctionFailed, match="its code is not the one that this call was meant for"):
+        await host.call("tools.py", "who", {}, code_hash=before.code_hash)
+    assert await host.call("tools.py", "who", {}, code_hash=after.code_hash) == "new"
+    assert (await host.describe(["tools.py"])) == (after,), "whether it was called or not"
+
+
 @pytest.mark.proves("TOOLHOST-EDITED")
 async def test_nothing_is_written_into_the_project(serve: Serve, tmp_path: Path) -> None:
     host = serve({"helper.py": "N = 1", "tools.py": "import helper\nfrom . import helper\n" + GOOD})
@@ -321,3 +355,38 @@ async def test_the_environment_has_the_basics_and_what_is_named(serve: Serve, mo
     found = await host.call("tools.py", "environment", {})
     assert found["CRM_TOKEN"] == "named" and found["LC_TIME"] == "C" and found["PATH"] == os.environ["PATH"]
     assert "ANTHROPIC_API_KEY" not in found and "NOT_SET" not in found and "PYTEST_CURRENT_TEST" not in found
+
+
+PARTS = {
+    "tools/__init__.py": "",
+    "tools/marked.py": "from llm_do_mcp import tool\n@tool\ndef one() -> int: return 1\ndef helps() -> None: pass",
+    "tools/listed.py": "from ._common import two\n__all__ = ['two']",
+    "tools/_common.py": "def two() -> int: return 2",
+    "tools/plain.py": "def plain() -> int: return 3",
+}
+
+
+@pytest.mark.proves("TOOLHOST-CONTRACTS")
+async def test_a_package_that_says_nothing_offers_what_its_files_mark_and_list(serve: Serve, tmp_path: Path) -> None:
+    host = serve(PARTS)
+    (package,) = await host.describe(["tools"])
+    assert [function.name for function in package.functions] == ["one", "two"] and package.error is None
+    assert [await host.call("tools", name, {}) for name in ("one", "two")] == [1, 2]
+    write(tmp_path, {"tools/_common.py": "def two() -> int: return 22"})
+    (edited,) = await host.describe(["tools"])
+    assert edited.code_hash != package.code_hash and await host.call("tools", "two", {}) == 22
+    write(tmp_path, {"tools/more.py": PARTS["tools/marked.py"]})
+    (doubled,) = await host.describe(["tools"])
+    assert [function.name for function in doubled.functions] == ["one", "two"]
+    assert [broken.reason for broken in doubled.broken] == [
+        "tools/more.py:2: `one` cannot be a tool: there are two in tools; rename one"
+    ]
+    write(tmp_path, {"tools/__init__.py": "from ._common import two\n__all__ = ['two']"})
+    (speaking,) = await host.describe(["tools"])
+    assert [function.name for function in speaking.functions] == ["two"]
+
+
+@pytest.mark.proves("TOOLHOST-CONTRACTS")
+async def test_a_file_of_a_silent_package_that_fails_is_named(serve: Serve) -> None:
+    (package,) = await serve({**PARTS, "tools/bad.py": "x = 1\n1 / 0"}).describe(["tools"])
+    assert package.error == "tools/bad.py:2: ZeroDivisionError: division by zero"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import jsonschema
@@ -99,9 +100,9 @@ async def test_what_cannot_be_a_tool_is_reported_with_place_and_reason_and_the_r
     def positional(a: int, /) -> int: return 0
     def untyped(a) -> int: return 0
     def unknown(a: bytes) -> int: return 0
-    def inner(a: list[set[int]]) -> int: return 0
+    def inner(a: list[complex]) -> int: return 0
     def keys(a: dict[int, str]) -> int: return 0
-    def result() -> set[int]: return set()
+    def result() -> bytearray: return bytearray()
     def unresolved(a: "Decimal") -> int: return 0
     def yields() -> int: yield 1
     async def streams() -> int: yield 1
@@ -125,10 +126,10 @@ async def test_what_cannot_be_a_tool_is_reported_with_place_and_reason_and_the_r
         "keywords": "`**more: int` takes any number of arguments",
         "positional": "`a` is positional-only; arguments are passed by name, so remove the `/`",
         "untyped": "tools.py:10: `untyped` cannot be a tool: `a` has no type; annotate it with str, int",
-        "unknown": "`a`: bytes cannot be given as JSON; use str, int",
-        "inner": "`a`: set[int] cannot be given as JSON",
+        "unknown": "`a`: bytes cannot be given as JSON; take text, or a Path to a file",
+        "inner": "`a`: complex cannot be given as JSON; use str, int",
         "keys": "`a`: the keys of a dict are str",
-        "result": "its result: set[int] cannot be given as JSON",
+        "result": "its result: bytearray cannot be given as JSON",
         "unresolved": "its annotations cannot be resolved (name 'Decimal' is not defined)",
         "yields": "it yields; a tool returns its result, for example as a list",
         "streams": "it yields",
@@ -160,7 +161,9 @@ TYPES = """
 from __future__ import annotations
 import datetime, enum
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
+from uuid import UUID
 from typing import Annotated, Any, Literal, NotRequired, Optional, TypedDict, Union
 from pydantic import BaseModel, Field
 
@@ -201,6 +204,15 @@ def of_typeddict(v: Movie) -> str: return show(v)
 def of_model(v: Node) -> str: return show(v)
 def of_date(v: datetime.date) -> str: return show(v)
 def of_path(v: Path) -> str: return show(v.name)
+def of_time(v: datetime.time) -> str: return show(v)
+def of_duration(v: datetime.timedelta) -> str: return show(v)
+def of_decimal(v: Decimal) -> str: return show(v)
+def of_uuid(v: UUID) -> str: return show(v)
+def of_pair(v: tuple[int, str]) -> str: return show(v)
+def of_tuple(v: tuple[int, ...]) -> str: return show(v)
+def of_any_tuple(v: tuple) -> str: return show(v)
+def of_set(v: set[int]) -> str: return show(v)
+def of_frozenset(v: frozenset[str]) -> str: return show(v)
 def of_any(v: Any) -> str: return show(v)
 def of_described(v: Annotated[int, "how many"]) -> str: return show(v)
 def of_limited(v: Annotated[int, Field(ge=1, le=5)]) -> str: return show(v)
@@ -242,6 +254,17 @@ ACCEPTED: list[tuple[str, Any, str]] = [
     ("of_model", {"name": "a", "children": [{"name": "b"}]}, "children=[Node(name='b', children=[])]"),
     ("of_date", "2026-11-27", "datetime.date(2026, 11, 27)"),
     ("of_path", "a/b.txt", "'b.txt'"),
+    ("of_time", "08:30:00", "datetime.time(8, 30)"),
+    ("of_duration", "P1DT2H30M1.5S", "datetime.timedelta(days=1, seconds=9001, microseconds=500000)"),
+    ("of_duration", "-PT1S", "datetime.timedelta(days=-1, seconds=86399)"),
+    ("of_decimal", "1.50", "Decimal('1.50')"),
+    ("of_decimal", 0.1, "Decimal('0.1')"),
+    ("of_uuid", "12345678-1234-5678-1234-567812345678", "UUID('12345678-1234-5678-1234-567812345678')"),
+    ("of_pair", [1, "a"], "(1, 'a')"),
+    ("of_tuple", [1, 2, 3], "(1, 2, 3)"),
+    ("of_any_tuple", ["a", None], "('a', None)"),
+    ("of_set", [1], "{1}"),
+    ("of_frozenset", ["a"], "frozenset({'a'})"),
     ("of_any", {"x": [None]}, "{'x': [None]}"),
     ("of_described", 2, "2"),
     ("of_limited", 5, "5"),
@@ -263,6 +286,12 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("of_dataclass", {"x": 1, "z": 1}, "`v`: has no field `z`; it has `x`, `y`, `tags`"),
     ("of_typeddict", {"year": 1}, "`v`: the field `title` is missing"),
     ("of_model", {"children": []}, "`v`: `name` Field required"),
+    ("of_duration", "P", "`v`: expected a duration such as PT1H30M"),
+    ("of_duration", "1 hour", "`v`: expected a duration such as PT1H30M"),
+    ("of_decimal", "NaN", "`v`: expected a number, or one as text"),
+    ("of_pair", [1], "`v`: expected an array of 2"),
+    ("of_pair", [1, 2], "`v`: [1]: expected a string"),
+    ("of_set", [1, 1], "`v`: expected an array without repetitions"),
     ("of_limited", 9, "`v`: Input should be less than or equal to 5"),
 ]
 
@@ -335,6 +364,13 @@ RETURNS: list[tuple[str, Any]] = [
     ("datetime.date(2026, 11, 27)", "2026-11-27"),
     ("datetime.datetime(2026, 11, 27, 8)", "2026-11-27T08:00:00"),
     ("pathlib.PurePosixPath('a/b')", "a/b"),
+    ("datetime.timedelta(days=1, seconds=90, microseconds=250000)", "P1DT90.25S"),
+    ("-datetime.timedelta(seconds=1)", "-PT1S"),
+    ("datetime.timedelta()", "PT0S"),
+    ("decimal.Decimal('1.50')", "1.50"),
+    ("uuid.UUID(int=1)", "00000000-0000-0000-0000-000000000001"),
+    ("{3, 1, 2}", [1, 2, 3]),
+    ("frozenset({'b', 'a'})", ["a", "b"]),
     ("{Colour.RED: Colour.RED}", {"red": "red"}),
     ("Point(1, None)", {"x": 1, "y": None}),
     ("'bad \\udcff name \\ud800'", "bad \\xff name \ufffd"),
@@ -346,7 +382,8 @@ UNRETURNABLE: list[tuple[str, str]] = [
     ("b'abc'", "result is of type bytes, which has no JSON form; decode it, or write it to a file"),
     ("{'a': [1, float('nan')]}", "result.a[1] is nan, which JSON does not have; return None or text"),
     ("float('inf')", "result is inf"),
-    ("{1, 2}", "result is of type set, which has no JSON form; return a list"),
+    ("{b'x'}", "result{…} is of type bytes, which has no JSON form"),
+    ("decimal.Decimal('NaN')", "result is NaN, which JSON does not have; return None or text"),
     ("(n for n in [1])", "result is of type generator, which has no JSON form; return a list"),
     ("10**400", "result is an integer beyond 64 bits; return it as text"),
     ("10**5000", "result is an integer beyond 64 bits; return it as text"),
@@ -361,7 +398,7 @@ UNRETURNABLE: list[tuple[str, str]] = [
 @pytest.mark.proves("A061")
 async def test_a_result_is_json_with_one_obvious_form_or_a_clear_error(serve: Serve) -> None:
     source = """
-    import dataclasses, datetime, enum, pathlib
+    import dataclasses, datetime, decimal, enum, pathlib, uuid
     class Colour(enum.Enum):
         RED = "red"
     @dataclasses.dataclass
@@ -379,7 +416,8 @@ async def test_a_result_is_json_with_one_obvious_form_or_a_clear_error(serve: Se
     host = serve({"tools.py": source})
     for expression, value in RETURNS:
         assert await host.call("tools.py", "make", {"expression": expression}) == value
+    line = textwrap.dedent(source).splitlines().index("def make(expression: str):") + 1
     for expression, error in UNRETURNABLE:
         with pytest.raises(FunctionFailed) as raised:
             await host.call("tools.py", "make", {"expression": expression})
-        assert str(raised.value).startswith(f"tools.py: {error}")
+        assert str(raised.value).startswith(f"tools.py:{line}: `make`: {error}")

@@ -15,6 +15,7 @@ from llm_do_mcp.runtime.engine import Engine
 from llm_do_mcp.runtime.question import Answer, Question
 from llm_do_mcp.toolsets.workbench import Workbench
 from tests.project.conftest import worker
+from tests.project.shelf import shelve
 from tests.runtime.driving import asked, finished
 from tests.runtime.workshop import Workshop, approve, calling
 
@@ -45,7 +46,9 @@ NEW = {"name": "helper", "instructions": "Help {{ file('x') }}.", "model": "scri
 FOLDERS = "{in: {root: ./in, mode: ro}, out: {root: ./out, mode: rw}, more: {root: ./more, mode: rw}}"
 
 
-def shop(root: Path, keys: str = "", manifest: str = "", files: Mapping[str, str] | None = None) -> Workshop:
+def shop(
+    root: Path, keys: str = "", manifest: str = "", files: Mapping[str, str] | None = None, **options: Any
+) -> Workshop:
     """A workshop whose main worker makes the calls of its input, by default with no more than the delegation."""
     given = {
         "main.worker": worker("model: scripted:turns.py\n" + (keys or "allow_workers: ['*']"), "Make workers."),
@@ -53,7 +56,7 @@ def shop(root: Path, keys: str = "", manifest: str = "", files: Mapping[str, str
         "turns.py": TURNS,
         "echo.py": ECHO,
     }
-    return Workshop(root, {**given, **(files or {})})
+    return Workshop(root, {**given, **(files or {})}, **options)
 
 
 def make(**changes: Any) -> tuple[str, dict[str, Any]]:
@@ -191,6 +194,34 @@ async def test_what_could_not_be_called_is_refused_and_nobody_is_asked(
     async with shop(tmp_path, keys, files=files) as workshop:
         done = await workshop.run(turns(make(**changes)), person)
     assert person.questions == [] and says in done.output, done
+
+
+@pytest.mark.proves("GENERATED-CHECKED")
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"name": "shared"}, "the library utils has a worker 'shared'; choose another name"),
+        ({"model": "nope"}, "model 'nope' cannot be opened; allowed: anthropic:<model>"),
+        ({"model": "openai:gpt"}, "model 'openai:gpt' cannot be opened"),
+    ],
+)
+async def test_what_a_library_has_and_what_is_no_model_is_refused_too(
+    tmp_path: Path, changes: dict[str, Any], says: str
+) -> None:
+    person = Asked()
+    shelve(tmp_path / "shelf", {"utils": {"workers/shared.worker": worker()}})
+    libs = [str(tmp_path / "shelf")]
+    async with shop(tmp_path / "shop", manifest="dependencies: [utils]", libs=libs) as workshop:
+        done = await workshop.run(turns(make(**changes)), person)
+    assert person.questions == [] and says in done.output, done
+
+
+@pytest.mark.proves("GENERATED-CHECKED", "GENERATED-MADE")
+async def test_one_that_is_made_comes_before_one_that_is_built_in(tmp_path: Path) -> None:
+    async with shop(tmp_path) as workshop:
+        done = await workshop.run(turns(make(name="summarizer"), call("summarizer", input_data="x")), approve)
+        assert json.loads(done.output)["system"] == NEW["instructions"]
+        assert workshop.bench.worker("pkg:summarizer").library == "pkg"
 
 
 @pytest.mark.proves("GENERATED-CHECKED")

@@ -218,7 +218,7 @@ async def test_a_function_whose_schema_cannot_be_checked_is_no_tool(tmp_path: Pa
     async with bench(tmp_path, files) as made:
         assert set(await given(made, "good")) == {"good"}
         assert await refusal(made, "hangs") == (
-            "worker hangs: tools.py: `hangs` cannot be a tool: its schema: pattern: '(a)(?=b)' is no regular "
+            "worker hangs: tools.py:8: `hangs` cannot be a tool: its schema: pattern: '(a)(?=b)' is no regular "
             "expression that can be used: look-around, including look-ahead and look-behind, is not supported "
             "(at properties/v/pattern)"
         )

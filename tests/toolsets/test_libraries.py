@@ -93,7 +93,7 @@ async def test_a_call_of_what_is_not_exported_is_refused(tmp_path: Path, name: s
 async def test_a_call_of_a_library_needs_permission_like_any_other(tmp_path: Path) -> None:
     async with shop(tmp_path, using(calls="'*'")) as place:
         ((said, failed),) = await place.told(("worker_call", {"worker": "utils:summarizer", "input_data": ""}))
-        assert failed and "may not be called from here; allowed: *" in said
+        assert failed and "allowed: * (to be named with its library: utils:…)" in said
 
 
 @pytest.mark.proves("LIB-CALLS", "LIB-GRANTS")

@@ -114,6 +114,36 @@ async def test_without_a_rule_the_risk_decides(tmp_path: Path) -> None:
     assert await became(shop(tmp_path, {})) == DEFAULT
 
 
+@pytest.mark.proves("ASK-POSSIBLE")
+@pytest.mark.parametrize(
+    ("path", "content", "says"),
+    [
+        ("out/a.md", "é" * 6, "out/a.md: 12 bytes, allowed are 10"),
+        ("out/wide.md", "é" * 5, "out/wide.md: 12 bytes, allowed are 10"),
+        ("out/a.txt", "x", "out/a.txt: "),
+        ("out/../a.md", "x", "out/"),
+        ("in/a.md", "x", "in/a.md: "),
+    ],
+)
+async def test_nobody_is_asked_about_a_write_that_could_only_be_refused(
+    tmp_path: Path, path: str, content: str, says: str
+) -> None:
+    asked: list[Question] = []
+
+    def approve(question: Question) -> Answer:
+        asked.append(question)
+        return Answer("once")
+
+    made = shop(tmp_path, {"sandbox": {"paths": {"out": {"max_file_bytes": 10, "suffixes": [".md"]}}}})
+    (tmp_path / "out").mkdir(exist_ok=True)
+    (tmp_path / "out" / "wide.md").write_text("w", encoding="utf-16")
+    async with made:
+        done = await made.run(calling(("write_file", {"path": path, "content": content})), approve)
+        assert _results(done)[0].startswith(says) and asked == []
+        done = await made.run(calling(("write_file", {"path": "out/a.md", "content": "é" * 5})), approve)
+        assert len(asked) == 1 and json.loads(_results(done)[0])["bytes"] == 10
+
+
 PLACES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, str]]] = {
     "approvals of the manifest": (
         {},
@@ -191,6 +221,27 @@ PLACES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, str]]] = {
         {},
     ),
     "read_approval": ({"sandbox": {"paths": {"in": {"read_approval": True}}}}, {}, {"list": "asked", "read": "asked"}),
+    "approvals by the name that clients see": (
+        {},
+        {
+            "approvals": [
+                {"function": "files_out_write_text", "decision": "allow"},
+                {"function": "Files_in_read_text", "decision": "deny"},
+                {"function": "files_out_list", "decision": "deny"},
+            ]
+        },
+        {"write": "ran", "deep": "ran", "read": "denied"},
+    ),
+    "tool_rules by the name that clients see": (
+        {"tool_rules": {"Files_out_write_text": {"approval_required": False}, "files_in_list": {"allowed": False}}},
+        {},
+        {"write": "ran", "deep": "ran", "list": "denied"},
+    ),
+    "_approval_config by the name that clients see": (
+        {"toolsets": {"filesystem": {"_approval_config": {"Files_out_write_text": {"pre_approved": True}}}}},
+        {},
+        {"write": "ran", "deep": "ran"},
+    ),
     "network_enabled of the worker": ({"sandbox": {"network_enabled": False}}, {}, {"fetch": "denied"}),
     "network_enabled of the manifest": ({}, {"sandbox": {"network_enabled": False}}, {"fetch": "denied"}),
     "network_enabled is no permission": ({"sandbox": {"network_enabled": True}}, {}, {}),
@@ -224,6 +275,14 @@ def test_a_subject_that_can_match_no_path_is_refused_with_its_place(tmp_path: Pa
     (made.root / "project.yaml").write_text(json.dumps(manifest))
     with pytest.raises(ProjectError, match=r"project.yaml:1:\d+: .*write alias/pattern"):
         load_project(tmp_path)
+
+
+@pytest.mark.proves("POLICY-SOURCES")
+def test_the_name_that_clients_see_is_of_one_folder_and_needs_no_subject(tmp_path: Path) -> None:
+    rule = {"function": "Files_out_write_text", "decision": "deny", "subject": "*.md"}
+    says = r"project.yaml:1:\d+: .*write `function: files.write` and `subject: out/…`"
+    with pytest.raises(ProjectError, match=says):
+        load_project(shop(tmp_path, {}, {"approvals": [rule]}).root)
 
 
 @pytest.mark.proves("POLICY-WORKERS")
@@ -287,6 +346,106 @@ async def test_a_search_leaves_out_folders_that_hold_what_may_not_be_read(
         declaration = published["te"].declaration
         assert declaration is not None
         assert [root["alias"] for root in declaration.options["roots"]] == ["out"]
+
+
+# ---- files with several names
+
+LINKED = "a link on the way; links are followed only to read a file, and not where the policy tells single files apart"
+
+
+@pytest.mark.proves("POLICY-LINKS")
+@pytest.mark.parametrize(("function", "decision"), [("files.*", "deny"), ("files.read", "ask"), ("files.list", "deny")])
+@pytest.mark.parametrize("path", ["in/alias/key.md", "in/linked.md"])
+async def test_no_link_leads_to_what_a_rule_keeps_apart(
+    tmp_path: Path, function: str, decision: str, path: str
+) -> None:
+    rules = {"approvals": [{"function": function, "decision": decision, "subject": "in/secret/**"}]}
+    typed = worker(f"{TYPED}attachment_policy: {{max_attachments: 1}}\n")
+    async with shop(tmp_path, rules, **{**SECRET, "workers/typed.worker": typed}) as made:
+        (tmp_path / "in/alias").symlink_to("secret")
+        (tmp_path / "in/linked.md").symlink_to("secret/key.md")
+        attached = {"worker": "typed", "input_data": {"n": 1}, "attachments": [path]}
+        told = await made.told(
+            ("read_file", {"path": path}), ("worker_call", attached), ("list_files", {"path": "in", "pattern": "*"})
+        )
+    assert [text for text, _ in told[:2]] == [f"{path}: {LINKED}"] * 2
+    listed = json.loads(told[2][0])
+    assert [file["path"] for file in listed["files"]] == ["in/notes.md", "in/secret.md"]
+    assert listed["skipped"] == [f"in/alias: {LINKED}", f"in/linked.md: {LINKED}"]
+
+
+@pytest.mark.proves("POLICY-LINKS")
+@pytest.mark.parametrize(
+    "rules",
+    [
+        [],
+        [{"function": "files.write", "decision": "deny", "subject": "in/secret/**"}],
+        [{"function": "files.read", "decision": "allow", "subject": "in/secret/**"}],
+        [{"function": "files.read", "decision": "deny", "subject": "out/x"}],
+        [{"function": "files.read", "decision": "deny", "subject": "in/secret/**", "caller": "client"}],
+    ],
+)
+async def test_other_links_are_followed(tmp_path: Path, rules: list[Any]) -> None:
+    async with shop(tmp_path, {"approvals": rules}, **SECRET) as made:
+        (tmp_path / "in/alias").symlink_to("secret")
+        assert await made.told(("read_file", {"path": "in/alias/key.md"})) == [("three secrets\n", False)]
+
+
+NESTED = {"all": {"root": ".", "mode": "rw"}, "docs": "ro:./in", "hr": {"root": "./in/secret", "read_approval": True}}
+
+
+@pytest.mark.proves("POLICY-OVERLAP")
+@pytest.mark.parametrize("path", ["hr/key.md", "docs/secret/key.md", "all/in/secret/key.md"])
+async def test_what_asks_under_one_alias_asks_under_all_that_reach_the_file(tmp_path: Path, path: str) -> None:
+    async with shop(tmp_path, {"sandbox": {"paths": NESTED}}, **SECRET) as made:
+        told = await made.told(("read_file", {"path": path}), ("read_file", {"path": "docs/secret.md"}))
+        assert told[0][0].endswith(" was not run: the person refused it") and told[1] == ("no secret\n", False)
+        ((searched, _),) = await made.told(("te", {"command": "grep three docs"}))
+        assert "three secrets" not in searched and "docs is not searched" in searched
+
+
+@pytest.mark.proves("POLICY-OVERLAP")
+@pytest.mark.parametrize(
+    ("subject", "refused", "allowed"),
+    [
+        ("docs/secret/**", ["docs/secret/a", "hr/a", "all/in/secret/a", "hr/x/a"], ["docs/a", "all/in/a", "all/hr/a"]),
+        ("docs/secret/*.md", ["hr/a.md", "all/in/secret/a.md"], ["hr/a.txt", "hr/x/a.md"]),
+        ("docs/*/a", ["hr/a", "all/in/x/a"], ["hr/b", "hr/x/a"]),
+        ("docs/**/a", ["hr/a", "hr/x/a", "all/in/a"], ["hr/b", "all/a"]),
+        ("docs", ["hr/a", "docs/a", "all/in/x"], ["all/x"]),
+        ("all/in/secret/x", ["hr/x", "hr/x/y", "docs/secret/x"], ["hr/a", "docs/x"]),
+        ("hr/x", ["docs/secret/x/y", "all/in/secret/x"], ["docs/x", "hr/y"]),
+    ],
+)
+def test_a_rule_holds_in_each_folder_that_overlaps(
+    tmp_path: Path, subject: str, refused: list[str], allowed: list[str]
+) -> None:
+    paths = {**NESTED, "hr": "ro:./in/secret"}
+    manifest = {
+        "sandbox": {"paths": paths},
+        "approvals": [{"function": "files.read", "decision": "deny", "subject": subject}],
+    }
+    made = shop(tmp_path, {}, manifest, **SECRET)
+    project = load_project(made.root)
+    bench = Workbench(project)
+    client = publish(bench)["files_all_read_text"]
+    own = next(one for one in bench.built_in(project.worker("main")) if one.name == "files.read")
+    for path in (*refused, *allowed):
+        expected = "deny" if path in refused else "allow"
+        assert client.declaration is not None
+        for_client = decide(client.rules, client.declaration, {"path": path}, "client")
+        for_worker = decide(bench.rules_of(project.worker("main")), own, {"path": path}, "worker")
+        assert (for_client[0], for_worker[0]) == (expected, expected), path
+
+
+@pytest.mark.proves("POLICY-OVERLAP")
+async def test_what_is_allowed_under_one_alias_is_not_allowed_under_others(tmp_path: Path) -> None:
+    paths = {"all": {"root": ".", "mode": "rw", "write_approval": False}, "work": "rw:./work"}
+    async with shop(tmp_path, {"sandbox": {"paths": paths}}) as made:
+        told = await made.told(
+            ("write_file", {"path": "work/a.md", "content": "x"}), ("write_file", {"path": "all/a.md", "content": "x"})
+        )
+    assert [failed for _, failed in told] == [True, False]
 
 
 @pytest.mark.proves("POLICY-SOURCES")

@@ -140,6 +140,48 @@ def test_what_is_no_command_is_never_allowed_by_a_pattern(line: str) -> None:
     assert commandline.fits("git push*", line, strictly=False)
 
 
+BARE = [
+    # the pattern of a rule, what it is about, what it is not about though it begins like it
+    ("words", ["words", "words -l a", "words '*'"], ["wordsx", "words/a", "'words '"]),
+    ("words log", ["words log", "words 'log'", "words log --stat *"], ["words", "words logx", "words -q log", "log"]),
+    ("words 'a*'", ["words 'a*'", "words a* b"], ["words ab"]),
+]
+
+
+@pytest.mark.proves("SHELL-BARE")
+@pytest.mark.parametrize(("pattern", "about", "others"), BARE)
+async def test_a_rule_without_a_star_is_about_all_that_begins_with_its_words(
+    project: Project, pattern: str, about: list[str], others: list[str]
+) -> None:
+    lines = [*about, *others]
+    allows = f'[{{pattern: "{pattern}", approval_required: false}}]'
+    said = [await project.run(line, decide=_no, rules=allows, more="default: {allowed: false}") for line in lines]
+    assert [line for line, one in zip(lines, said, strict=True) if isinstance(one, dict)] == about
+    refuses = f'[{{pattern: "{pattern}", allowed: false}}]'
+    said = [await project.run(line, rules=refuses, more="default: {approval_required: false}") for line in about]
+    assert all(isinstance(one, str) and "rule 1" in one for one in said), said
+
+
+@pytest.mark.proves("SHELL-BARE")
+async def test_what_follows_is_confined_and_parsed_as_ever(project: Project) -> None:
+    rules = "[{pattern: words, approval_required: false, sandbox_paths: [work]}]"
+    for line, named in (("words ../in/a", "leads out"), ("words /etc/passwd", "leads out"), ("words a; words", "`;`")):
+        said = await project.run(line, decide=_nobody, rules=rules)
+        assert isinstance(said, str) and named in said, said
+
+
+@pytest.mark.proves("SHELL-BARE")
+@pytest.mark.parametrize(("line", "runs"), [("words push", True), ("words push --force", False)])
+async def test_an_approval_of_a_command_is_of_that_command(project: Project, line: str, runs: bool) -> None:
+    keys = "approvals: [{function: shell, subject: 'words push', decision: allow}]"
+    said = await project.run(line, decide=_no, keys=keys, rules="[]")
+    assert isinstance(said, dict) == runs, said
+
+
+def _no(question: Question) -> Answer:
+    return Answer("deny", by="client")
+
+
 DOUBT = """
 - {pattern: "words push*"}
 - {pattern: "words rm*", allowed: false}
@@ -208,7 +250,10 @@ async def test_the_first_rule_that_matches_decides(project: Project, rules: str,
     [
         ("approvals: [{function: shell, subject: 'words rm*', decision: deny}]", "refuse"),
         ("approvals: [{function: shell, subject: 'words r*', decision: deny}]", "refuse"),
-        ("approvals: [{function: shell, subject: 'words rm', decision: deny}]", "run"),
+        ("approvals: [{function: shell, subject: 'words rm', decision: deny}]", "refuse"),
+        ("approvals: [{function: shell, subject: 'WORDS', decision: deny}]", "refuse"),
+        ("approvals: [{function: shell, subject: 'words r', decision: deny}]", "run"),
+        ("approvals: [{function: shell, subject: 'rm', decision: deny}]", "run"),
         ("approvals: [{function: '*', decision: deny}]", "refuse"),
         ("tool_rules: {shell: {allowed: false}}", "refuse"),
         ("tool_rules: {shell: {approval_required: true}}", "refuse"),
@@ -621,3 +666,37 @@ async def test_the_description_says_what_to_expect(project: Project) -> None:
         assert part in shell.description
     assert (shell.risk, shell.idempotent) == ("destructive", False)
     assert load_project(project.root).worker("main").toolsets.shell is not None
+
+
+@pytest.mark.proves("SHELL-PROTECTED")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "words approvals.lock",
+        "words main.worker",
+        "words all/main.worker",
+        "words ./project.yaml",
+        "words new.worker",
+        "words --output=approvals.lock",
+        "words -oapprovals.lock",
+        "words .git",
+        "words .git/config",
+        "words templates/x.md",
+        "words APPROVALS.LOCK",
+        "words work/link",
+    ],
+)
+async def test_no_word_names_a_protected_file(project: Project, line: str) -> None:
+    (project.root / "work/link").symlink_to("../main.worker")
+    told = await project.run(line, roots="{all: {root: ., mode: rw}}", more="cwd: all")
+    assert isinstance(told, str) and "names a protected file: commands may not change" in told, told
+
+
+@pytest.mark.proves("SHELL-PROTECTED")
+async def test_what_is_not_protected_or_only_read_may_be_named(project: Project) -> None:
+    rules = RULES + '\n- {pattern: "cat **", approval_required: false}'
+    options = {"rules": rules, "roots": "{all: {root: ., mode: rw}}", "more": "cwd: all"}
+    assert words(await project.run("words work/file.txt worker", **options)) == ["work/file.txt", "worker"]
+    assert "toolsets:" in (await project.run("cat main.worker", **options))["stdout"]
+    reading = {"roots": "{all: {root: ., mode: ro}}", "more": "cwd: all"}
+    assert words(await project.run("words main.worker", **reading)) == ["main.worker"], "a folder that is not written"

@@ -1,0 +1,218 @@
+"""`llm-do-mcp doctor [PROJECT]`: start a server as a host would, speak to it, and say what is wrong.
+
+What works in a terminal may not work in a host: there are no variables of a shell's profile, no working directory, and
+nobody reads error output. So nothing of that is looked up here; a server is started without them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from llm_do_mcp.cli.exits import DONE, FAILED, guarded
+from llm_do_mcp.cli.install import KEYS, opened, parts
+from llm_do_mcp.cli.options import Parser
+from llm_do_mcp.errors import LlmDoError, UsageError
+
+if TYPE_CHECKING:
+    from llm_do_mcp.cli.hosts.probe import Heard
+    from llm_do_mcp.project.load import Project
+
+CURSOR_CHARS = 60
+"""What Cursor allows a server's and a tool's name together."""
+MAX_ERRORS = 10
+"""Lines of a server's error output that are shown."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report."""
+
+    kind: Literal["ok", "note", "wrong"]
+    text: str
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = Parser(
+        prog="llm-do-mcp doctor",
+        usage="%(prog)s [PROJECT] [--env NAME[=VALUE]]… [--host HOST [--name NAME] [--file FILE]] [-- OPTION…]",
+        description="Start a server as a host would, in the root folder and with an empty environment, speak both "
+        "eras of the protocol to it, and say in plain words what is wrong. Options behind `--` are the server's.",
+    )
+    made.add_argument("project", nargs="?", metavar="PROJECT", help="the project's folder, or a single .worker file")
+    help = "a variable for the server; without a value, the one of now; may be repeated"
+    made.add_argument("--env", metavar="NAME[=VALUE]", action="append", default=[], help=help)
+    made.add_argument("--host", metavar="HOST", help="start what this host's configuration file says")
+    made.add_argument("--name", metavar="NAME", help="what the host calls it (default: the project's name)")
+    made.add_argument("--file", metavar="FILE", help="another file than the host's usual one")
+    return made
+
+
+def main(argv: list[str]) -> int:
+    """Entry point of `llm-do-mcp doctor`."""
+    made = parser()
+    words, handed_on = parts(argv)
+    options = made.parse_args(words)
+    if options.host is None and (options.name or options.file):
+        made.error("--name and --file belong to --host")
+    return guarded(lambda: _look(options, handed_on), made.prog)
+
+
+def _look(options: argparse.Namespace, handed_on: list[str]) -> int:
+    wrong = 0
+    for finding in examine(*_started(options, handed_on), host=options.host or ""):
+        print(f"{finding.kind:5}  {finding.text}")
+        wrong += finding.kind == "wrong"
+    print(f"{wrong} {'thing is' if wrong == 1 else 'things are'} wrong" if wrong else "nothing is wrong")
+    return FAILED if wrong else DONE
+
+
+def _started(options: argparse.Namespace, handed_on: list[str]) -> tuple[str, list[str], dict[str, str]]:
+    """The server's name, its command, and its environment.
+
+    Raises:
+        UsageError: The host has no such server.
+    """
+    from llm_do_mcp.cli import projects
+    from llm_do_mcp.cli.hosts import file, start, table
+
+    if options.host is None:
+        path = os.path.abspath(projects.chosen(options.project))
+        return "", start.command(path, handed_on), start.environment(options.env)
+    if handed_on or options.env:
+        raise UsageError("--host: the host's file says which variables and options the server is given")
+    host = table.named(options.host)
+    place = Path(options.file) if options.file else host.file()
+    servers = file.read(place).get(host.section) or {}
+    name = options.name or opened(options.project, [])[0].name
+    entry = servers.get(name) if isinstance(servers, dict) else None
+    if not isinstance(entry, dict) or not isinstance(entry.get("command"), str):
+        there = ", ".join(servers) if isinstance(servers, dict) and servers else "none"
+        raise UsageError(f"{place} has no server {name!r} under {host.section!r}; there are: {there}")
+    env = {str(key): str(value) for key, value in (entry.get("env") or {}).items()}
+    return name, [entry["command"], *map(str, entry.get("args") or [])], env
+
+
+def examine(name: str, command: Sequence[str], env: Mapping[str, str], *, host: str = "") -> Iterator[Finding]:
+    """Start a server once for each era, and say what there is to say.
+
+    Args:
+        name: What its host calls it.
+        command: What starts it.
+        env: The variables that its host gives it.
+        host: Which host that is, where it has rules of its own.
+    """
+    from llm_do_mcp.cli.hosts import probe, start
+
+    if not os.path.isabs(command[0]):
+        yield Finding("note", f"the command {command[0]!r} is not absolute: whether it is found is up to the host")
+    heard = {era: probe.speak(command, start.bare(dict(env)), era) for era in probe.ERAS}
+    said: dict[str, None] = {}
+    for era, what in heard.items():
+        if what.problem and not any(map(_is_ours, what.errors)):  # else it says so itself, in its last line
+            yield Finding("wrong", f"{era}: {what.problem}")
+        elif not what.problem:
+            counts = ", ".join(_many(len(items), kind) for kind, items in what.lists.items())
+            yield Finding("ok", f"{era}: the first answer after {what.seconds:.1f} s; {counts}")
+        for stray in what.strays[:MAX_ERRORS]:
+            yield Finding("wrong", f"{era}: on its output, where only messages may be: {stray[:200]!r}")
+        said.update(dict.fromkeys(what.errors[:MAX_ERRORS]))
+    for line in said:
+        yield Finding("wrong" if _is_ours(line) else "note", line.removeprefix("llm-do-mcp: "))
+    whole = [what for what in heard.values() if not what.problem]
+    if len(whole) == len(heard):
+        yield from _tools(name, whole, host)
+        yield from _project(command, env)
+
+
+def _is_ours(line: str) -> bool:
+    return line.startswith("llm-do-mcp: ")
+
+
+def _many(count: int, kind: str) -> str:
+    return f"{count} {kind if count != 1 else kind.removesuffix('s')}"
+
+
+def _tools(name: str, heard: Sequence[Heard], host: str) -> Iterator[Finding]:
+    first, *others = [[tool["name"] for tool in what.lists.get("tools", [])] for what in heard]
+    if not first:
+        yield Finding("wrong", "no tools are published: `exports` in the manifest says which workers are")
+    if any(other != first for other in others):
+        yield Finding("wrong", "the two eras do not have the same tools")
+    for tool in first if host == "cursor" else ():
+        if len(name) + len(tool) > CURSOR_CHARS:
+            yield Finding(
+                "wrong", f"Cursor leaves {tool} out: with {name!r} it has more than {CURSOR_CHARS} characters"
+            )
+
+
+def _project(command: Sequence[str], env: Mapping[str, str]) -> Iterator[Finding]:
+    """What a server would only say when a worker is called."""
+    from llm_do_mcp.cli.projects import state_of
+    from llm_do_mcp.cli.serve import parser as server_parser
+
+    module = "llm_do_mcp.cli.serve"
+    words = list(command[command.index(module) + 1 :] if module in command else command[1:])
+    options = server_parser().parse_args(words)  # it has started with these
+    for path in options.projects or [env.get("LLM_DO_PROJECT") or os.sep]:
+        project = _loaded(path, options, env)
+        try:
+            yield Finding("ok", f"runs are recorded in {state_of(project, options.state_dir)}")
+        except LlmDoError as error:
+            yield Finding("wrong", str(error))
+        yield from _models(project, options.model, env)
+        yield from _search(project)
+
+
+def _loaded(path: str, options: argparse.Namespace, env: Mapping[str, str]) -> Project:
+    from llm_do_mcp.cli.projects import python_options
+    from llm_do_mcp.project.load import load_project
+
+    return load_project(
+        path,
+        no_project=options.no_project,
+        default_model=env.get("LLM_DO_MODEL") or None,
+        libs=options.libs,
+        python=python_options(options),
+    )
+
+
+def _models(project: Project, model: str | None, env: Mapping[str, str]) -> Iterator[Finding]:
+    from llm_do_mcp.toolsets.workbench import Workbench
+
+    bench = Workbench(project, model=model)
+    reached = dict.fromkeys(inner.id for worker in project.exported() for inner in project.closure(worker))
+    scripted: dict[str, None] = {}
+    for identifier in reached:
+        try:
+            worker = project.worker(identifier)
+            bench.check_model(worker)
+            names = bench.models_of(worker)
+        except LlmDoError as error:
+            yield Finding("wrong", str(error))
+            continue
+        local = project.manifest.base_url or env.get("ANTHROPIC_BASE_URL")
+        if any(name.startswith("anthropic:") for name in names) and not local and not any(map(env.get, KEYS)):
+            yield Finding(
+                "wrong", f"worker {identifier}: {names[0]} cannot be called without {KEYS[0]} among its variables"
+            )
+        scripted |= dict.fromkeys(name for name in names if not name.startswith("anthropic:"))
+    if scripted:
+        yield Finding("note", f"no model is called: {', '.join(scripted)} answers")
+
+
+def _search(project: Project) -> Iterator[Finding]:
+    from llm_do_mcp.te import ripgrep
+    from llm_do_mcp.te.envelope import TeError
+
+    if project.manifest.publish.te is False or not project.manifest.tool_envelope.enabled:
+        return
+    try:
+        yield Finding("ok", f"searches with {ripgrep.find()}")
+    except TeError as error:
+        yield Finding("wrong", f"te grep cannot search: {error}")

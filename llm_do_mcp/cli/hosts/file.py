@@ -1,0 +1,110 @@
+"""Changing a host's configuration file: one entry, nothing else, at once or not at all, with the old file kept.
+
+The file belongs to a person and to a program that may be running. So it is replaced as a whole and only where it is
+still the one that was read; a link to it (as people keep their configuration in a repository) stays a link.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from llm_do_mcp.cli.hosts import jsonc
+from llm_do_mcp.errors import UsageError
+
+_MARK = b"\xef\xbb\xbf"
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The data of a configuration file; `{}` where there is none.
+
+    Raises:
+        UsageError: It cannot be read; says where.
+    """
+    data = _parsed(path, _text(path, _bytes(path)))
+    if not isinstance(data, dict):
+        raise UsageError(f"{path}: it is no JSON object; nothing was changed")
+    return data
+
+
+def put(path: Path, keys: Sequence[str], value: Any) -> Path | bool | None:
+    """Put one value into a configuration file, which is made where it is missing.
+
+    Returns:
+        The copy of the old file that was kept; None where there was no file; False where nothing had to be changed.
+
+    Raises:
+        UsageError: The file cannot be read, or somebody else changed it meanwhile. Nothing was changed.
+    """
+    path = Path(os.path.realpath(path))
+    before = _bytes(path)
+    text = _text(path, before)
+    old = read(path)
+    try:
+        new = jsonc.put(text, keys, value)
+    except jsonc.NotJson as error:
+        raise UsageError(f"{path}:{error}; nothing was changed") from None
+    wanted = jsonc.merged(old, keys, value)
+    assert jsonc.read(new) == wanted, "the other entries have to stay as they are"
+    if wanted == old and before is not None:
+        return False
+    mark = _MARK if before is not None and before.startswith(_MARK) else b""
+    kept = None if before is None else _keep(path)
+    _replace(path, mark + new.encode(), before)
+    return kept
+
+
+def _bytes(path: Path) -> bytes | None:
+    with contextlib.suppress(FileNotFoundError):
+        return path.read_bytes()
+    return None
+
+
+def _text(path: Path, data: bytes | None) -> str:
+    try:
+        return "" if data is None else data.removeprefix(_MARK).decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: byte {error.start} is not UTF-8; nothing was changed") from None
+
+
+def _parsed(path: Path, text: str) -> Any:
+    try:
+        return jsonc.read(text)
+    except jsonc.NotJson as error:
+        raise UsageError(f"{path}:{error}; nothing was changed") from None
+
+
+def _keep(path: Path) -> Path:
+    """A copy of a file beside it, under a name that no other copy has."""
+    stem = f"{path.name}.{time.strftime('%Y%m%d-%H%M%S')}"
+    for number in range(1, 1000):
+        kept = path.with_name(f"{stem}.bak" if number == 1 else f"{stem}-{number}.bak")
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            shutil.copy2(path, kept)
+            return kept
+    raise UsageError(f"{path.parent}: too many copies of {path.name}; remove some")
+
+
+def _replace(path: Path, data: bytes, before: bytes | None) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # private, as keys may stand in it
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if before is not None:
+            shutil.copymode(path, name)
+        if _bytes(path) != before:
+            raise UsageError(f"{path} was changed by somebody else at this moment; nothing was changed, try again")
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise

@@ -1,0 +1,211 @@
+"""JSON as people keep it in configuration files, with comments and trailing commas, changed in one place.
+
+What is not changed stays as it is, to the byte: comments, order, indentation, line ends. So the text is not read into
+data and written again; it is read for where its members are, and the new one is put between them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+MAX_DEPTH = 200
+
+_DECODER = json.JSONDecoder()
+_SPACE = re.compile(r"(?:[ \t\r\n]|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_PLAIN = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+class NotJson(Exception):
+    """A text that cannot be read, with the place."""
+
+    def __init__(self, text: str, at: int, message: str) -> None:
+        line = text.count("\n", 0, at) + 1
+        super().__init__(f"{line}:{at - text.rfind(chr(10), 0, at)}: {message}")
+
+
+@dataclass
+class _Member:
+    name: str
+    starts: int
+    value: _Value
+
+
+@dataclass
+class _Value:
+    """A value in the text, from `starts` to `ends`.
+
+    Args:
+        data: As Python has it.
+        members: Of an object; None for anything else.
+        comma: Whether a comma follows the last member.
+    """
+
+    starts: int
+    ends: int = 0
+    data: Any = None
+    members: list[_Member] | None = None
+    comma: bool = False
+    names: dict[str, _Value] = field(default_factory=dict)
+
+
+def read(text: str) -> Any:
+    """The data of a text; that of an empty one is `{}`.
+
+    Raises:
+        NotJson: It is not JSON, or an object has a name twice.
+    """
+    return _Reader(text).whole().data if text.strip() else {}
+
+
+def put(text: str, path: Sequence[str], value: Any) -> str:
+    """A text with a value at a path of names; objects on the way are made where they are missing.
+
+    Args:
+        text: JSON whose root is an object, or nothing at all.
+        path: At least one name.
+        value: Plain data.
+
+    Raises:
+        NotJson: The text is not JSON, or something on the way is no object.
+    """
+    text = text if text.strip() else "{}\n"
+    at = _Reader(text).whole()
+    for depth, name in enumerate(path):
+        if at.members is None:
+            place = ".".join(path[:depth]) or "the whole"
+            raise NotJson(text, at.starts, f"{place} is no object, so there is no place for {'.'.join(path[depth:])}")
+        if name not in at.names:
+            for inner in reversed(path[depth + 1 :]):
+                value = {inner: value}
+            return _insert(text, at, name, value)
+        at = at.names[name]
+    indent = _indent_of_line(text, at.starts)
+    return text[: at.starts] + _render(text, value, indent) + text[at.ends :]
+
+
+def merged(data: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
+    """The data that `put` has to lead to."""
+    first, *rest = path
+    return {**data, first: merged(data.get(first, {}), rest, value) if rest else value}
+
+
+def _insert(text: str, into: _Value, name: str, value: Any) -> str:
+    """A new member behind the last one, and behind the comments there."""
+    assert into.members is not None
+    outer = _indent_of_line(text, into.starts)
+    inner = outer + _unit(text)
+    if into.members and (own := _own_line_indent(text, into.members[0].starts)) is not None:
+        inner = own
+    end = "\r\n" if "\r\n" in text else "\n"
+    ends = into.members[-1].value.ends if into.members else into.starts + 1
+    comma = "," if into.members and not into.comma else ""
+    between = text[ends : into.ends - 1].rstrip()
+    member = f"{json.dumps(name, ensure_ascii=False)}: {_render(text, value, inner)}"
+    return f"{text[:ends]}{comma}{between}{end}{inner}{member}{end}{outer}{text[into.ends - 1 :]}"
+
+
+def _render(text: str, value: Any, indent: str) -> str:
+    lines = json.dumps(value, ensure_ascii=False, indent=_unit(text)).split("\n")
+    return (("\r\n" if "\r\n" in text else "\n") + indent).join(lines)
+
+
+def _unit(text: str) -> str:
+    """What the text is indented with."""
+    found = re.search(r"^([ \t]+)\S", text, re.MULTILINE)
+    return found[1] if found else "  "
+
+
+def _own_line_indent(text: str, at: int) -> str | None:
+    """What stands before a place in its line, where that is only blanks."""
+    before = text[text.rfind("\n", 0, at) + 1 : at]
+    return before if not before.strip() and "\n" in text[:at] else None
+
+
+def _indent_of_line(text: str, at: int) -> str:
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return line[: len(line) - len(line.lstrip())]
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def whole(self) -> _Value:
+        value = self._value(self._skip(0), 0)
+        if (rest := self._skip(value.ends)) < len(self._text):
+            raise self._wrong(rest, "something follows the end")
+        return value
+
+    def _wrong(self, at: int, message: str) -> NotJson:
+        return NotJson(self._text, at, message)
+
+    def _skip(self, at: int) -> int:
+        found = _SPACE.match(self._text, at)
+        assert found is not None
+        return found.end()
+
+    def _is(self, at: int, character: str) -> bool:
+        return self._text[at : at + 1] == character
+
+    def _value(self, at: int, depth: int) -> _Value:
+        if depth > MAX_DEPTH:
+            raise self._wrong(at, "nested too deeply")
+        if self._is(at, "{"):
+            return self._object(at, depth)
+        if self._is(at, "["):
+            return self._array(at, depth)
+        if self._is(at, '"'):
+            data, ends = self._string(at)
+            return _Value(at, ends, data)
+        if (plain := _PLAIN.match(self._text, at)) is None:
+            raise self._wrong(at, "a value is expected here")
+        return _Value(at, plain.end(), json.loads(plain[0]))
+
+    def _string(self, at: int) -> tuple[str, int]:
+        try:
+            text, ends = _DECODER.raw_decode(self._text, at)
+        except ValueError as error:
+            raise self._wrong(at, f"this text is not closed, or holds what it may not ({error})") from None
+        return str(text), ends
+
+    def _object(self, at: int, depth: int) -> _Value:
+        made = _Value(at, members=[], data={})
+        assert made.members is not None
+        place = self._skip(at + 1)
+        while not self._is(place, "}"):
+            if made.members and not made.comma:
+                raise self._wrong(place, "`,` or `}` is expected here")
+            if not self._is(place, '"'):
+                raise self._wrong(place, 'a name in `"` or `}` is expected here')
+            name, ends = self._string(place)
+            if name in made.names:
+                raise self._wrong(place, f"the name {name!r} is here twice")
+            colon = self._skip(ends)
+            if not self._is(colon, ":"):
+                raise self._wrong(colon, "`:` is expected here")
+            value = self._value(self._skip(colon + 1), depth + 1)
+            made.members.append(_Member(name, place, value))
+            made.names[name], made.data[name] = value, value.data
+            place = self._skip(value.ends)
+            made.comma = self._is(place, ",")
+            place = self._skip(place + 1) if made.comma else place
+        made.ends = place + 1
+        return made
+
+    def _array(self, at: int, depth: int) -> _Value:
+        made = _Value(at, data=[])
+        place, comma = self._skip(at + 1), True
+        while not self._is(place, "]"):
+            if not comma:
+                raise self._wrong(place, "`,` or `]` is expected here")
+            value = self._value(place, depth + 1)
+            made.data.append(value.data)
+            place = self._skip(value.ends)
+            comma = self._is(place, ",")
+            place = self._skip(place + 1) if comma else place
+        made.ends = place + 1
+        return made

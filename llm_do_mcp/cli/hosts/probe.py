@@ -1,0 +1,173 @@
+"""A server spoken to as a host does, by hand: what it says on its output and error output is all there is to see."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+HANDSHAKE, MODERN = "2025-11-25", "2026-07-28"
+ERAS = (HANDSHAKE, MODERN)
+PATIENCE_S = 30.0
+"""Seconds for one answer; hosts give up after about a minute."""
+END_S = 5.0
+"""Seconds in which a server has to be gone after the end of its input."""
+_LISTS = {"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources"}
+_PREFIX = "io.modelcontextprotocol"
+_CLIENT = {"name": "llm-do-mcp-doctor", "version": "1"}
+
+
+@dataclass
+class Heard:
+    """What came of speaking to a server in one era.
+
+    Args:
+        problem: Why it could not be spoken to, in one line, or "".
+        seconds: From its start to its first answer.
+        instructions: What it tells a model about itself.
+        lists: "tools", "prompts", "resources" → what is in them; without those that it does not have.
+        strays: Lines on its output that are no messages.
+        errors: Lines on its error output.
+    """
+
+    problem: str = ""
+    seconds: float = 0.0
+    instructions: str = ""
+    lists: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    strays: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+class _Silence(Exception):
+    """An answer that did not come, or came as an error."""
+
+
+def speak(command: Sequence[str], env: Mapping[str, str], era: str) -> Heard:
+    """Start a server in the root folder with just this environment, ask for its lists, and end its input."""
+    heard, began = Heard(), time.monotonic()
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=os.path.abspath(os.sep),
+            env=dict(env),
+        )
+    except OSError as error:
+        heard.problem = f"{command[0]} cannot be started: {error.strerror or error}"
+        return heard
+    conversation = _Conversation(process, era, heard)
+    try:
+        first = conversation.hello()
+        heard.seconds = time.monotonic() - began
+        heard.instructions = first.get("instructions") or ""
+        capabilities = first.get("capabilities") or {}
+        for method, kind in _LISTS.items():
+            if kind in capabilities:
+                heard.lists[kind] = conversation.ask(method)[kind]
+        conversation.end()
+    except _Silence as error:
+        heard.problem = str(error)
+    finally:
+        conversation.close()
+    return heard
+
+
+class _Conversation:
+    def __init__(self, process: subprocess.Popen[bytes], era: str, heard: Heard) -> None:
+        self._process, self._era, self._heard, self._ids = process, era, heard, 0
+        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._threads = [threading.Thread(target=read, daemon=True) for read in (self._read, self._hear)]
+        for thread in self._threads:
+            thread.start()
+
+    def hello(self) -> dict[str, Any]:
+        if self._era == MODERN:
+            return self.ask("server/discover")
+        params = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": _CLIENT}
+        answer = self.ask("initialize", params)
+        if answer.get("protocolVersion") != HANDSHAKE:
+            raise _Silence(f"it speaks {answer.get('protocolVersion')!r} and not {HANDSHAKE}")
+        self._write({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return answer
+
+    def ask(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        self._ids += 1
+        whole = dict(params or {})
+        if self._era == MODERN:
+            about = {"protocolVersion": MODERN, "clientInfo": _CLIENT, "clientCapabilities": {}}
+            whole["_meta"] = {f"{_PREFIX}/{name}": value for name, value in about.items()}
+        self._write({"jsonrpc": "2.0", "id": self._ids, "method": method, "params": whole})
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                line = self._lines.get(timeout=max(until - time.monotonic(), 0.0))
+            except queue.Empty:
+                raise _Silence(f"no answer to {method} within {PATIENCE_S:g} s") from None
+            if not line:
+                raise _Silence(f"it ended before it answered {method}")
+            message = self._message(line)
+            if message is not None and message.get("id") == self._ids:
+                if "error" in message:
+                    raise _Silence(f"{method}: {message['error'].get('message')}")
+                return dict(message["result"])
+
+    def end(self) -> None:
+        """End its input, and see that it goes."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            raise _Silence(f"it is still there {END_S:g} s after the end of its input") from None
+
+    def close(self) -> None:
+        try:
+            # One that ended by itself first says all that it has to say.
+            self._process.wait(0.5 if self._heard.problem == "" else 0.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+        self._process.wait()
+        for thread in self._threads:
+            thread.join(END_S)
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            assert pipe is not None
+            with contextlib.suppress(OSError):  # what was still to be written has no reader any more
+                pipe.close()
+
+    def _write(self, message: Mapping[str, Any]) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.flush()
+        except OSError:
+            raise _Silence(f"it ended before {message['method']} was sent") from None
+
+    def _message(self, line: bytes) -> dict[str, Any] | None:
+        try:
+            message = json.loads(line)
+        except ValueError:
+            message = None
+        if isinstance(message, dict) and message.get("jsonrpc") == "2.0":
+            return message
+        self._heard.strays.append(line.decode(errors="replace").strip())
+        return None
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line)
+        self._lines.put(b"")
+
+    def _hear(self) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            self._heard.errors.append(line.decode(errors="replace").rstrip())

@@ -1,0 +1,120 @@
+"""`llm-do-mcp install HOST [PROJECT]`: have an MCP host start a server of a project."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from llm_do_mcp.cli.exits import DONE, guarded
+from llm_do_mcp.cli.options import Parser
+from llm_do_mcp.errors import UsageError
+
+if TYPE_CHECKING:
+    from llm_do_mcp.project.load import Project
+
+KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+"""Variables of which a model needs one."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    from llm_do_mcp.cli.hosts.table import HOSTS
+
+    made = Parser(
+        prog="llm-do-mcp install",
+        usage="%(prog)s HOST [PROJECT] [--name NAME] [--env NAME[=VALUE]]… [--file FILE] [--print] [-- OPTION…]",
+        description="Write a project's server into the configuration file of an MCP host. Nothing else in the file "
+        "is changed, and a copy of the old one is kept beside it. Options behind `--` are handed to the server.",
+    )
+    made.add_argument("host", metavar="HOST", help=f"one of {', '.join(HOSTS)}")
+    made.add_argument("project", nargs="?", metavar="PROJECT", help="the project's folder, or a single .worker file")
+    made.add_argument("--name", metavar="NAME", help="what the host calls it (default: the project's name)")
+    help = "a variable for the server; without a value, the one of now; may be repeated"
+    made.add_argument("--env", metavar="NAME[=VALUE]", action="append", default=[], help=help)
+    made.add_argument("--file", metavar="FILE", help="another file than the host's usual one")
+    made.add_argument("--print", action="store_true", help="print what would be written, and change nothing")
+    return made
+
+
+def main(argv: list[str]) -> int:
+    """Entry point of `llm-do-mcp install`."""
+    made = parser()
+    words, handed_on = parts(argv)
+    options = made.parse_args(words)
+    return guarded(lambda: _install(options, handed_on), made.prog)
+
+
+def parts(argv: list[str]) -> tuple[list[str], list[str]]:
+    """The words before a `--`, and those behind it."""
+    at = argv.index("--") if "--" in argv else len(argv)
+    return argv[:at], argv[at + 1 :]
+
+
+def opened(path: str | None, handed_on: list[str]) -> tuple[Project, str]:
+    """A project as its server would load it, and its absolute path.
+
+    Raises:
+        LlmDoError: The server would not start.
+    """
+    from llm_do_mcp.cli import projects
+    from llm_do_mcp.cli.serve import parser as server_parser
+
+    chosen = os.path.abspath(projects.chosen(path))
+    options = server_parser().parse_args([chosen, *handed_on])
+    if options.http is not None:
+        raise UsageError("--http: a host starts a server and speaks to it over its standard input and output")
+    return projects.opened(chosen, options), chosen
+
+
+def _install(options: argparse.Namespace, handed_on: list[str]) -> int:
+    from llm_do_mcp.cli.hosts import file, start, table
+
+    host = table.named(options.host)
+    project, path = opened(options.project, handed_on)
+    name = options.name or project.name
+    env = start.environment(options.env)
+    entry = host.entry(start.command(path, handed_on), env)
+    if options.print:
+        print(json.dumps({host.section: {name: entry}}, ensure_ascii=False, indent=2))
+        return DONE
+    place = Path(options.file) if options.file else host.file()
+    entry = _over(file.read(place).get(host.section), name, path, entry)
+    kept = file.put(place, (host.section, name), entry)
+    if kept is False:
+        print(f"{place} has {name!r} as it is already; nothing was changed")
+    else:
+        print(f"{name!r} is in {place}" + (f"; the file as it was is {kept.name}" if isinstance(kept, Path) else ""))
+        print(f"next: {host.then}")
+    _hint(project, env)
+    return DONE
+
+
+def _over(servers: Any, name: str, path: str, entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry that takes the place of an earlier one: what a person added to that one stays.
+
+    Raises:
+        UsageError: There is another server of that name.
+    """
+    earlier = servers.get(name) if isinstance(servers, dict) else None
+    if not isinstance(earlier, dict):
+        return entry
+    if path not in (earlier.get("args") or []):
+        raise UsageError(f"there is another server called {name!r}: {earlier.get('command')}; choose a --name")
+    env = {**(earlier.get("env") or {}), **entry.get("env", {})}
+    return {**earlier, **entry, **({"env": env} if env else {})}
+
+
+def _hint(project: Project, env: dict[str, str]) -> None:
+    """Say where the server would have no key for its model."""
+    needs = any(name.startswith("anthropic:") for worker in project.exported() for name in worker.model)
+    local = project.manifest.base_url or env.get("ANTHROPIC_BASE_URL")
+    if needs and not local and not any(map(env.get, KEYS)):
+        print(
+            f"llm-do-mcp install: hosts hand no variables of your terminal on: with --env {KEYS[0]} the key is written "
+            "into that file, and without it the workers' model cannot be called",
+            file=sys.stderr,
+        )

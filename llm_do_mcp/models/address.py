@@ -1,0 +1,31 @@
+"""Where the Messages API is asked for: the user's own address, or one that a project names.
+
+Two things hang on the difference: the user's key goes only to the user's own address, and only Anthropic's own
+address has the prices that Anthropic publishes.
+"""
+
+from __future__ import annotations
+
+import os
+
+PUBLIC = "https://api.anthropic.com"
+VARIABLE = "ANTHROPIC_BASE_URL"
+
+
+def own() -> str:
+    """The address that the user's environment names, else Anthropic's."""
+    return (os.environ.get(VARIABLE) or PUBLIC).rstrip("/")
+
+
+def is_foreign(base_url: str | None) -> bool:
+    """Whether an address is a project's and not the user's own.
+
+    Args:
+        base_url: As the project gives it; None where it gives none.
+    """
+    return base_url is not None and base_url.rstrip("/") != own()
+
+
+def is_public(base_url: str | None) -> bool:
+    """Whether what is asked for goes to Anthropic itself."""
+    return (own() if base_url is None else base_url.rstrip("/")) == PUBLIC

@@ -1,0 +1,135 @@
+"""Who answers a worker's turns: the first model of its chain that can be had, and what that cost.
+
+A model that does not serve a turn is passed over for the rest of the run, and the record says why. That is only done
+before anything came of the turn: none of its calls has been made then. A turn that the model's provider has paused
+is in the middle of tools that ran there, and no other model can go on with it.
+
+Thinking is bound to the model that thought: what another one of the chain is sent leaves it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+import anyio
+
+from llm_do_mcp.errors import ModelUnavailable
+from llm_do_mcp.models.failures import failure
+from llm_do_mcp.models.select import check_names
+from llm_do_mcp.models.turn import Block, Model, Reply, Request, Usage
+from llm_do_mcp.runtime import debug, telemetry
+from llm_do_mcp.runtime.run import Run
+from llm_do_mcp.runtime.tree import Tree
+
+_THOUGHTS = ("thinking", "redacted_thinking")
+
+
+class Models(Protocol):
+    """Where models, and what they cost, are known."""
+
+    def model(self, name: str, tree: Tree) -> Model:
+        """A model by its name, for a run: a replay looks in its records, its client may lend a model."""
+        ...
+
+    def cost(self, model: str, usage: Usage) -> float | None:
+        """US dollars that a turn of a model cost; None where its price is not known."""
+        ...
+
+
+class Chain:
+    """The models of one worker's run.
+
+    Args:
+        run: Whose.
+        models: Opens and prices them.
+        span: Of the worker, for telemetry.
+    """
+
+    def __init__(self, run: Run, models: Models, span: telemetry.Recorder) -> None:
+        self._run, self._models, self._span = run, models, span
+        self._names = list(run.definition.models)
+        self._answered: list[str] = []  # who gave the reply of each turn
+        self._paused = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The models that can still answer, the next one first."""
+        return tuple(self._names)
+
+    def took(self, reply: Mapping[str, Any]) -> None:
+        """Go on from a recorded reply: a model that was chosen stays chosen."""
+        while self._names and self._names[0] != reply["model"]:
+            self._names.pop(0)
+        self._answered.append(reply["model"])
+        self._paused = reply["stop_reason"] == "pause_turn"
+
+    async def reply(self, request: Request) -> dict[str, Any]:
+        """What the first model that can be had replies to a request, as the record keeps it.
+
+        Raises:
+            ModelError: None can, or a limit of cost could not be held.
+        """
+        check_names(request.worker, self._names)
+        tree = self._run.tree
+        passed_over: list[dict[str, str]] = []
+        while True:
+            asked = replace(request, model=self._names[0], messages=self._without_others_thoughts(request))
+            model = self._models.model(asked.model, tree)
+            self._check_price(asked, model)
+            if debug.enabled():
+                debug.show_request(tree.redact, self._run.definition, asked)
+            try:
+                reply = await model.reply(asked, deadline=anyio.current_time() + self._run.seconds_left)
+                break
+            except ModelUnavailable as error:
+                if len(self._names) == 1 or self._paused:
+                    raise
+                self._names.pop(0)
+                passed_over.append({"model": asked.model, "error": str(error)})
+                tree.tell(f"{' > '.join(self._run.chain)}: {error}; going on with {self._names[0]}")
+        kept = self._kept(asked, reply, model)
+        if passed_over:
+            kept["passed_over"] = passed_over
+        if debug.enabled():
+            debug.show_reply(tree.redact, asked, kept)
+        return kept
+
+    def _kept(self, asked: Request, reply: Reply, model: Model) -> dict[str, Any]:
+        usage = reply.usage
+        took_in = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+        self._span.set("gen_ai.response.model", reply.model)
+        self._span.add("gen_ai.usage.input_tokens", took_in)
+        self._span.add("gen_ai.usage.output_tokens", usage.output_tokens)
+        return {
+            "content": [dict(block) for block in reply.content],
+            "stop_reason": reply.stop_reason,
+            "model": asked.model,
+            "answered_by": reply.model,
+            "usage": {"input_tokens": took_in, "output_tokens": usage.output_tokens},
+            "cost": self._models.cost(asked.model, usage) if model.calls_model else 0,
+        }
+
+    def _check_price(self, asked: Request, model: Model) -> None:
+        """A limit in money is only one where it is known what a turn costs."""
+        if not model.calls_model or not self._run.meter.bounds_cost:
+            return
+        searches = any(tool["tool_type"] == "web_search" for tool in asked.server_side_tools)
+        if self._models.cost(asked.model, Usage(web_searches=int(searches))) is None:
+            what = "its price is not known, so limits.max_cost cannot be held"
+            raise failure(asked, what, "add it to `prices` in project.yaml, or take the limit away")
+
+    def _without_others_thoughts(self, request: Request) -> tuple[Mapping[str, Any], ...]:
+        answered = iter(self._answered)
+        return tuple(
+            _without_thoughts(message)
+            if message["role"] == "assistant" and next(answered, self._names[0]) != self._names[0]
+            else message
+            for message in request.messages
+        )
+
+
+def _without_thoughts(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    content: list[Block] = message["content"]
+    return {**message, "content": [block for block in content if block["type"] not in _THOUGHTS]}

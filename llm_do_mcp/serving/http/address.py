@@ -1,0 +1,102 @@
+"""Where a server listens, and under which names it may be asked for.
+
+A browser lets any page send requests to any address, also to one that only this machine can reach, under a name that
+was made to mean it. So every request has to name a host that is the server's own, and one that comes from a page has to
+come from the server's own address. That holds wherever it listens: the SDK by itself would look at it only on loopback.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mcp.server.transport_security import TransportSecuritySettings
+
+from llm_do_mcp.errors import UsageError
+
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a server listens.
+
+    Args:
+        host: An IP address, or `localhost`.
+        port: 0 for any free one.
+    """
+
+    host: str
+    port: int
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether it listens on all interfaces, so that its address is no name for it."""
+        return self.host != "localhost" and ipaddress.ip_address(self.host).is_unspecified
+
+    @property
+    def family_is_6(self) -> bool:
+        """Whether it is an IPv6 address."""
+        return ":" in self.host
+
+    @property
+    def named(self) -> str:
+        """As it stands in a URL."""
+        return f"[{self.host}]:{self.port}" if self.family_is_6 else f"{self.host}:{self.port}"
+
+
+def parse(text: str) -> Address:
+    """An address as it is given with `--http`: `HOST:PORT`, `[IPV6]:PORT`, or `:PORT` or `PORT` for loopback.
+
+    Raises:
+        UsageError: It is none.
+    """
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") if host.startswith("[") and host.endswith("]") else host
+    wrong = UsageError(
+        f"--http {text}: give it as HOST:PORT, such as 127.0.0.1:8000; HOST is an IP address or localhost"
+    )
+    if not (port.isascii() and port.isdigit() and int(port) < 65536):
+        raise wrong
+    address = Address(host or LOOPBACK_NAMES[0], int(port))
+    if address.host != "localhost":
+        try:
+            ipaddress.ip_address(address.host)
+        except ValueError:
+            raise wrong from None
+    return address
+
+
+def security(address: Address, allowed: Sequence[str]) -> TransportSecuritySettings:
+    """The Host and Origin headers that are accepted.
+
+    Args:
+        address: Where it listens, with the port that it got.
+        allowed: `--allowed-host`: further names, with any port where they have none.
+
+    Raises:
+        UsageError: It would answer to no name at all.
+    """
+    if address.is_loopback:
+        names = [f"{name}:{address.port}" for name in LOOPBACK_NAMES] + [address.named]
+    else:
+        names = [] if address.is_everywhere else [address.named]
+    for name in allowed:
+        if not name or any(character in name for character in "/@?# *") or name.endswith(":"):
+            raise UsageError(f"--allowed-host {name}: give a host as clients name it, such as workers.example.org")
+        names += [name] if _has_port(name) else [name, f"{name}:*"]
+    if not names:
+        raise UsageError(f"--http {address.named}: say with --allowed-host under which names clients will reach it")
+    origins = [f"{scheme}://{name}" for scheme in ("http", "https") for name in names]
+    return TransportSecuritySettings(enable_dns_rebinding_protection=True, allowed_hosts=names, allowed_origins=origins)
+
+
+def _has_port(name: str) -> bool:
+    host, colon, port = name.rpartition(":")
+    return bool(colon) and port.isdigit() and (":" not in host or host.endswith("]"))

@@ -1,0 +1,197 @@
+"""Who answers a worker's turns, and what it costs: real projects against a server on loopback."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llm_do_mcp.runtime import account
+from tests.models.messages_server import Answer, MessagesServer, error, message, text, tool_use
+from tests.project.conftest import worker
+from tests.runtime.driving import asked, finished
+from tests.runtime.workshop import MAIN, Workshop, approve
+
+pytestmark = pytest.mark.anyio
+
+ONE, TWO = "anthropic:claude-one", "anthropic:claude-two"
+CHAIN = f"model: ['{ONE}', '{TWO}']"
+PRICES = "prices: {claude-one: {input: 1000, output: 2000}, claude-two: {input: 0, output: 0}}\n"
+THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+GONE = error(529, "overloaded_error", "busy", x_should_retry="false")
+
+
+def project(keys: str = CHAIN, manifest: str = PRICES, **more: str) -> dict[str, str]:
+    files = {"main.worker": worker(f"{keys}{MAIN}"), "project.yaml": f"name: shop\nmodel: '{ONE}'\n{manifest}"}
+    return files | {f"workers/{name}.worker": worker(keys) for name, keys in more.items()}
+
+
+def by_model(**answers: list[Answer]) -> Any:
+    """Answers by the model that is asked (`one`, `two`), in order."""
+    left = {name: iter(given) for name, given in answers.items()}
+    return lambda body: next(left[body["model"].removeprefix("claude-")])
+
+
+@pytest.mark.proves("WORKER-FALLBACK-RECORDED", "WORKER-FALLBACK", "COST-ACCOUNT")
+async def test_who_was_passed_over_is_recorded_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with MessagesServer(respond=by_model(one=[GONE], two=[message(text("hi"))])) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        async with Workshop(tmp_path, project()) as shop:
+            done = await shop.run("go")
+            events = await shop.engine.store.events(done.run)
+            found = await shop.engine.trace(done.run)
+    (reply,) = [event.data for event in events if event.kind == "model"]
+    (passed,) = reply["passed_over"]
+    assert passed["model"] == ONE
+    assert passed["error"].startswith(f"worker main: model {ONE}: 529 overloaded_error: busy")
+    assert found is not None
+    (turn,) = [item for _, item in found.walk() if item.kind == "turn"]
+    assert turn.facts["passed_over"] == reply["passed_over"]
+    assert (done.account["models"], done.account["cost"]) == ([TWO], 0)
+
+
+@pytest.mark.proves("WORKER-FALLBACK-BOUND")
+@pytest.mark.parametrize("status", [400, 413, 422])
+async def test_a_request_that_is_at_fault_is_not_tried_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    with MessagesServer(error(status, "invalid_request_error", "no")) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        async with Workshop(tmp_path, project()) as shop:
+            done = await shop.run("go")
+    assert done.error.startswith(f"worker main: model {ONE}: {status}")
+    assert len(server.requests) == 1
+
+
+@pytest.mark.proves("WORKER-FALLBACK-BOUND", "WORKER-PAUSED")
+async def test_a_paused_turn_goes_on_with_its_model_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}}
+    paused = message(text("I search."), ran, stop_reason="pause_turn")
+    with MessagesServer(respond=by_model(one=[paused, message(text("found"))], two=[])) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        async with Workshop(tmp_path, project()) as shop:
+            assert (await shop.run("go")).output == "found"
+    assert server.requests[1].body["messages"][-1]["role"] == "assistant", "sent back as it was"
+    with MessagesServer(respond=by_model(one=[paused, GONE], two=[message(text("never"))])) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        async with Workshop(tmp_path, project()) as shop:
+            done = await shop.run("go")
+    assert done.error.startswith(f"worker main: model {ONE}: 529")
+
+
+@pytest.mark.proves("WORKER-THOUGHTS", "WORKER-FALLBACK")
+async def test_the_next_model_is_not_sent_the_thoughts_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = tool_use("list_files", {"path": "in"}, id="t1")
+    later = tool_use("list_files", {"path": "in"}, id="t2")
+    own = {**THOUGHT, "thinking": "Mine."}
+    answers = by_model(one=[message(THOUGHT, look), GONE], two=[message(own, later), message(text("end"))])
+    with MessagesServer(respond=answers) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        async with Workshop(tmp_path, project()) as shop:
+            assert (await shop.run("go")).output == "end"
+    said = [
+        [block["type"] for block in said["content"]]
+        for said in server.requests[-1].body["messages"]
+        if said["role"] == "assistant"
+    ]
+    assert said == [["tool_use"], ["thinking", "tool_use"]]
+    effects = [request.body["model"] for request in server.requests]
+    assert effects == ["claude-one", "claude-one", "claude-two", "claude-two"]
+
+
+# ---- cost
+
+
+@pytest.mark.proves("COST-ACCOUNT", "RUN-ACCOUNT")
+async def test_what_models_cost_is_in_the_account_and_the_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = message(tool_use("worker_call", {"worker": "helper"}, id="t1"), usage={"input_tokens": 1000})
+    with MessagesServer(calls, message(text("helped")), message(text("end"))) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        async with Workshop(tmp_path, project(f"model: '{ONE}'", helper="description: helps")) as shop:
+            done = await shop.run("go")
+            found = await shop.engine.trace(done.run)
+    assert done.account["tokens"] == {"input": 1020, "output": 15}
+    assert done.account["cost"] == pytest.approx(1.05)
+    assert "unpriced" not in done.account
+    assert account.line(done.account).split(" · ")[1:4] == [ONE, "1,035 tokens", "$1.05"]
+    assert found is not None
+    costs = [item.facts["cost"] for _, item in found.walk() if item.kind == "turn"]
+    assert costs == pytest.approx([1.01, 0.02, 0.02])
+
+
+@pytest.mark.proves("COST-ACCOUNT", "PRICE-UNKNOWN")
+async def test_an_unknown_price_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with MessagesServer(message(text("hi"))) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        async with Workshop(tmp_path, project(f"model: '{ONE}'", "")) as shop:
+            done = await shop.run("go")
+    assert (done.account["cost"], done.account["unpriced"]) == (None, [ONE])
+    assert f"cost unknown (no price for {ONE})" in account.line(done.account)
+
+
+@pytest.mark.proves("COST-ACCOUNT")
+def test_sums_are_shown_as_people_read_them() -> None:
+    assert [account.dollars(cost) for cost in (0, 0.00001, 0.0123, 1.005, 12)] == [
+        "$0.0000",
+        "less than $0.0001",
+        "$0.0123",
+        "$1.00",
+        "$12.00",
+    ]
+
+
+@pytest.mark.proves("COST-LIMIT", "LIMIT-TREE")
+async def test_a_limit_of_cost_holds_the_tree_also_over_a_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = tool_use("write_file", {"path": "out/a.md", "content": "x"}, id="w")
+    turns = [
+        message(tool_use("worker_call", {"worker": "helper"}, id="t1")),
+        message(text("helped")),
+        message(write),
+        message(text("never")),
+    ]
+    keys = f"model: '{ONE}'\nlimits: {{max_cost: 0.05}}"
+    files = project(keys, helper="description: helps")
+    with MessagesServer(*turns) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        async with Workshop(tmp_path, files) as shop:
+            run = await shop.start("go")
+            await asked(shop.engine, run)
+        async with Workshop(tmp_path, files) as shop:
+            await shop.engine.resume(run)
+            done = await finished(shop.engine, run, approve)
+    assert done.error.startswith("worker main stopped: its limit max_cost of 0.05 was reached")
+    assert len(server.requests) == 3
+    assert done.account["cost"] == pytest.approx(0.06)
+
+
+@pytest.mark.proves("COST-LIMIT", "PRICE-UNKNOWN")
+async def test_a_limit_of_cost_that_cannot_be_held_begins_no_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with MessagesServer(message(text("hi"))) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        async with Workshop(tmp_path, project(f"model: '{ONE}'\nlimits: {{max_cost: 1}}", "")) as shop:
+            done = await shop.run("go")
+        assert server.requests == []
+    assert done.error == (
+        f"worker main: model {ONE}: its price is not known, so limits.max_cost cannot be held; "
+        "add it to `prices` in project.yaml, or take the limit away"
+    )
+
+
+@pytest.mark.proves("COST-LIMIT")
+async def test_a_script_costs_nothing_and_fits_any_limit(tmp_path: Path) -> None:
+    files = {"main.worker": worker(f"limits: {{max_cost: 0.01}}{MAIN}")}
+    async with Workshop(tmp_path, files) as shop:
+        done = await shop.run(json.dumps({"text": "hi", "usage": {"input_tokens": 10**6}}))
+    assert (done.status, done.account["cost"]) == ("done", 0)

@@ -1,0 +1,417 @@
+"""A server over Streamable HTTP: both eras, what is refused at the door, sessions, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+
+from llm_do_mcp.cli.serve import main
+from llm_do_mcp.errors import UsageError
+from llm_do_mcp.serving.http import serve as serving
+from llm_do_mcp.serving.http.address import Address, parse, security
+from tests.models.messages_server import MessagesServer, message
+from tests.serving.clients import (
+    ERAS,
+    HANDSHAKE,
+    PATIENCE_S,
+    Gate,
+    Person,
+    account,
+    decide,
+    process,
+    served,
+    shop,
+    text,
+    turn,
+    write,
+)
+from tests.serving.web import Service, body, headers, visitor
+
+pytestmark = pytest.mark.anyio
+
+Serve = Callable[..., Service]
+GO = {"input": "go"}
+READ = {"name": "files_in_read_text", "arguments": {"path": "stock.txt"}}
+HELLO = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "tests", "version": "1"},
+}
+
+
+# ---- both eras
+
+
+@pytest.mark.proves("HTTP-ERAS")
+async def test_it_lists_calls_and_asks(tmp_path: Path, serve: Serve, mode: str) -> None:
+    root = shop(tmp_path, turn(write("out/a.txt")), turn(write("out/b.txt")))
+    person = Person(decide("once"), decide("deny"))
+    async with visitor(serve(root).url, mode, person) as client, process(root, mode) as piped:
+        assert (await client.list_tools()).tools == (await piped.list_tools()).tools
+        assert text(await client.call_tool(**READ)) == "three pears\n"
+        done = await client.call_tool("shop", GO)
+    assert len(person.asked) == 2 and not done.is_error
+    assert (root / "out/a.txt").read_text() == "new" and not (root / "out/b.txt").exists()
+
+
+# ---- at the door
+
+
+async def ask(url: str, content: Any = None, **changed: str) -> httpx2.Response:
+    """A bare call; headers whose value is "-" are left out."""
+    given = {name.replace("_", "-"): value for name, value in changed.items()}
+    sent = {**headers("tools/call", READ["name"]), **given}
+    raw = json.dumps(body("tools/call", READ)).encode() if content is None else content
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
+        return await http.post(url, content=raw, headers={k: v for k, v in sent.items() if v != "-"})
+
+
+@pytest.mark.proves("A094")
+async def test_what_comes_in_another_form_is_refused_by_name(tmp_path: Path, serve: Serve) -> None:
+    service = serve(shop(tmp_path), "--allowed-host", "workers.example.org")
+    port = service.port
+    for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}", "workers.example.org"):
+        answer = await ask(service.url, Host=host)
+        assert answer.status_code == 200 and answer.json()["result"]["content"][0]["text"] == "three pears\n", host
+    for host in ("evil.example", f"127.0.0.1:{port + 1}", "localhost", "workers.example.org.evil.example", "127.0.0.1"):
+        assert (await ask(service.url, Host=host)).status_code == 421, host
+    for origin in (f"http://127.0.0.1:{port}", "https://workers.example.org", "https://workers.example.org:8443"):
+        assert (await ask(service.url, Origin=origin)).status_code == 200, origin
+    for origin in ("https://evil.example", "null", "http://localhost:3000", "file://", f"http://127.0.0.1:{port}.evil"):
+        assert (await ask(service.url, Origin=origin)).status_code == 403, origin
+    refused = {
+        400: [{"content": b"{"}, {"content": b'{"a":' * 5000}, {"Content_Type": "text/plain"}],
+        406: [{"Accept": "text/html"}],
+        413: [{"content": b" " * (6 << 20)}],
+    }
+    for status, requests in refused.items():
+        for request in requests:
+            assert (await ask(service.url, **request)).status_code == status, (status, str(request)[:60])
+    for version in ("1999-01-01", "nonsense"):
+        answer = await ask(service.url, MCP_Protocol_Version=version)
+        assert answer.status_code == 400 and "error" in answer.json()
+    assert (await ask(service.url)).status_code == 200
+
+
+@pytest.mark.proves("A094")
+async def test_the_handshake_checks_the_same(tmp_path: Path, serve: Serve) -> None:
+    service = serve(shop(tmp_path))
+    hello = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}).encode()
+    older = {"MCP_Protocol_Version": "-", "Mcp_Method": "-", "Mcp_Name": "-"}
+    assert (await ask(service.url, hello, **older)).status_code == 200
+    assert (await ask(service.url, hello, **older, Host="evil.example")).status_code == 421
+    assert (await ask(service.url, hello, **older, Origin="null")).status_code == 403
+    assert (await ask(service.url, b"[]", **older)).status_code == 400
+
+
+@pytest.mark.proves("A088", "HTTP-ERAS")
+async def test_half_a_character_of_a_model_is_written_out(tmp_path: Path, serve: Serve, mode: str) -> None:
+    root = shop(tmp_path, model="anthropic:claude-haiku-4-5")
+    with MessagesServer(message({"type": "text", "text": "half \ud83d of it"})) as model:
+        service = serve(root, env={"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "none"})
+        async with visitor(service.url, mode) as client:
+            assert text(await client.call_tool("shop", GO)) in ("half \\ud83d of it", "half \ufffd of it")
+            assert text(await client.call_tool(**READ)) == "three pears\n"
+
+
+@pytest.mark.proves("HTTP-HEALTH")
+async def test_health_answers_whoever_asks(tmp_path: Path, serve: Serve) -> None:
+    address = serve(shop(tmp_path)).url.replace("/mcp", "/health")
+    async with httpx2.AsyncClient() as http:
+        answer = await http.get(address, headers={"Host": "10.0.0.7"})
+        assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+        assert (await http.get(address.replace("/health", "/"))).status_code == 404
+
+
+# ---- where it listens
+
+
+@pytest.mark.proves("A097", "HTTP-CLOSED")
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--http", "0.0.0.0:0"], "have callers say who they are"),
+        (["--http", "[::]:0"], "have callers say who they are"),
+        (["--http", "192.0.2.1:0"], "have callers say who they are"),
+        (["--http", "somewhere:80"], "give it as HOST:PORT"),
+        (["--http", "127.0.0.1"], "give it as HOST:PORT"),
+        (["--http", "127.0.0.1:99999"], "give it as HOST:PORT"),
+        (["--http", "127.0.0.1:0", "--tokens", "nowhere"], "No such file"),
+        (["--http", "127.0.0.1:0", "--oauth-issuer", "https://issuer.example"], "needed together"),
+        (["--tokens", "file"], "belong to --http"),
+        (["--allowed-host", "a.example"], "belong to --http"),
+    ],
+)
+def test_what_would_serve_nobody_or_anybody_does_not_start(
+    tmp_path: Path, options: list[str], said: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr("llm_do_mcp.cli.serve.guard_stdout", lambda: None)  # of the process of the tests
+    monkeypatch.setattr("llm_do_mcp.cli.serve.os._exit", ended.append)
+    main([str(shop(tmp_path)), *options])
+    error = capfd.readouterr().err
+    assert ended == [2] and said in error and error.count("\n") == 1
+
+
+@pytest.mark.proves("HTTP-CLOSED")
+def test_a_port_that_is_taken_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UsageError, match=f"127.0.0.1:{port}: cannot listen there"):
+            serving.Listening.at(f"127.0.0.1:{port}")
+
+
+@pytest.mark.proves("A094", "A097")
+def test_an_address_is_its_own_name_unless_it_is_everywhere() -> None:
+    assert parse(":80") == parse("127.0.0.1:80") and parse("80").is_loopback
+    assert parse("[::1]:80").named == "[::1]:80" and parse("127.9.9.9:80").is_loopback
+    assert not parse("192.0.2.1:80").is_loopback
+    assert security(parse("192.0.2.1:80"), ()).allowed_hosts == ["192.0.2.1:80"]
+    with pytest.raises(UsageError, match="--allowed-host under which names"):
+        security(Address("0.0.0.0", 80), ())
+    assert security(Address("0.0.0.0", 80), ["a.example"]).allowed_hosts == ["a.example", "a.example:*"]
+    assert security(Address("::", 80), ["a.example:8443"]).allowed_hosts == ["a.example:8443"]
+    for name in ("", "*", "https://a.example", "a.example/x", "a.example:"):
+        with pytest.raises(UsageError, match="--allowed-host"):
+            security(parse("80"), [name])
+
+
+# ---- sessions
+
+
+@pytest.mark.proves("A095")
+@pytest.mark.torture
+async def test_a_session_lasts_until_it_is_ended(
+    tmp_path: Path, serve: Serve, torture_scaled: Callable[[int, int], int]
+) -> None:
+    service = serve(shop(tmp_path))
+    plain = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
+
+        async def post(message: dict[str, Any], session: str | None) -> httpx2.Response:
+            named = {} if session is None else {"Mcp-Session-Id": session}
+            return await http.post(service.url, json={"jsonrpc": "2.0", **message}, headers={**plain, **named})
+
+        async def hello() -> str:
+            answer = await post({"id": 1, "method": "initialize", "params": HELLO}, None)
+            session = answer.headers["mcp-session-id"]
+            assert (await post({"method": "notifications/initialized"}, session)).status_code == 202
+            return str(session)
+
+        listing = {"id": 2, "method": "tools/list"}
+        first, second = await hello(), await hello()
+        assert first != second
+        assert (await post(listing, None)).status_code == 400
+        assert (await post(listing, "unknown")).status_code == 404
+        assert (await post(listing, first)).status_code == 200
+        assert (await http.delete(service.url, headers={"Mcp-Session-Id": first})).status_code == 200
+        assert (await post(listing, first)).status_code == 404
+        assert (await post(listing, second)).status_code == 200
+        for _ in range(torture_scaled(50, 1000)):
+            await hello()
+        assert (await post(listing, second)).status_code == 200
+        service.end()
+    again = serve(tmp_path)
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
+        answer = await http.post(
+            again.url, json={"jsonrpc": "2.0", **listing}, headers={**plain, "Mcp-Session-Id": second}
+        )
+        assert answer.status_code == 404
+
+
+# ---- the end
+
+
+@pytest.mark.proves("A096", "HTTP-END", "HTTP-HEALTH")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_call_in_flight_says_how_its_result_is_had(
+    tmp_path: Path, gate: Gate, serve: Serve, mode: str, number: int
+) -> None:
+    service = serve(tmp_path)
+    async with visitor(service.url, mode) as client:
+        call = asyncio.create_task(client.call_tool("shop", GO))
+        await gate.begun()
+        began = time.monotonic()
+        code = await asyncio.to_thread(service.end, number)
+        assert time.monotonic() - began < 5 and code == 0, service.said
+        told = await call
+    assert told.is_error and "about to end" in text(told) and "run_wait" in text(told)
+    run = text(told).partition("run_id '")[2].partition("'")[0]
+    async with visitor(serve(tmp_path).url, mode) as client:
+        waited = asyncio.create_task(client.call_tool("run_wait", {"run_id": run}))
+        await gate.begun()
+        gate.open()
+        assert text(await waited) == "slow but sure"
+
+
+@pytest.mark.proves("A096", "HTTP-SLOW")
+async def test_who_hangs_on_the_line_does_not_hold_up_the_end(tmp_path: Path, serve: Serve) -> None:
+    service = serve(shop(tmp_path))
+    opening = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    hanging = [b"", opening, opening + b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{", b"GET"]
+    lines = [await asyncio.open_connection("127.0.0.1", service.port) for _ in hanging]
+    for (_, writer), sent in zip(lines, hanging, strict=True):
+        writer.write(sent)
+        await writer.drain()
+    async with visitor(service.url, HANDSHAKE):  # which keeps a stream open for what the server might say
+        began = time.monotonic()
+        assert await asyncio.to_thread(service.end) == 0
+        assert time.monotonic() - began < 5
+    for _, writer in lines:
+        writer.close()
+
+
+@pytest.mark.proves("HTTP-SLOW")
+async def test_a_request_that_does_not_come_in_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "REQUEST_WITHIN_S", 0.2)
+    listening = serving.Listening.at("127.0.0.1:0")
+    async with served(shop(tmp_path)) as server:
+        task = asyncio.create_task(server.run_http_async(listening))
+        try:
+            opening = f"POST /mcp HTTP/1.1\r\nHost: {listening.address.named}\r\nContent-Type: application/json\r\n"
+            whole = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+            for sent, answered in (
+                ("", b""),
+                (opening, b""),
+                (opening + "Content-Length: 9\r\n\r\n{", b""),
+                (whole + opening, b'{"status":"ok"}'),
+            ):
+                reader, writer = await asyncio.open_connection("127.0.0.1", listening.address.port)
+                writer.write(sent.encode())
+                with anyio.fail_after(PATIENCE_S):
+                    assert (await reader.read()).endswith(answered), sent
+                writer.close()
+        finally:
+            task.cancel()
+            await asyncio.wait((task,))
+
+
+@pytest.mark.proves("A096")
+@pytest.mark.parametrize("mode", ERAS[1:])
+async def test_who_vanishes_in_mid_call_is_cancelled(tmp_path: Path, gate: Gate, serve: Serve, mode: str) -> None:
+    service = serve(tmp_path)
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
+        call = {"name": "shop", "arguments": GO}
+        sent = asyncio.create_task(
+            http.post(service.url, json=body("tools/call", call), headers=headers("tools/call", "shop"))
+        )
+        await gate.begun()
+        sent.cancel()
+    async with visitor(service.url, mode) as client:
+        with anyio.fail_after(PATIENCE_S):
+            while not (ended := _runs(tmp_path)):
+                await client.call_tool("files_in_list", {})
+    assert ended == [("main", "cancelled")]
+
+
+def _runs(root: Path) -> list[tuple[str, str]]:
+    with closing(sqlite3.connect(root / ".llm-do/runs.sqlite3")) as db:
+        return db.execute("SELECT name, status FROM run WHERE name='main' AND status NOT IN ('running')").fetchall()
+
+
+# ---- many calls
+
+
+@pytest.mark.proves("A092", "HTTP-MANY")
+async def test_calls_that_are_sent_without_waiting_are_all_answered(tmp_path: Path, serve: Serve) -> None:
+    service = serve(shop(tmp_path))
+    content = json.dumps(body("tools/call", READ)).encode()
+    named = {**headers("tools/call", READ["name"]), "Host": f"127.0.0.1:{service.port}"}
+    head = "".join(f"{name}: {value}\r\n" for name, value in named.items())
+    request = f"POST /mcp HTTP/1.1\r\n{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
+
+    async def pipelined(calls: int) -> int:
+        reader, writer = await asyncio.open_connection("127.0.0.1", service.port)
+        writer.write(request * calls)
+        answered = 0
+        for _ in range(calls):
+            length = int((await reader.readuntil(b"\r\n\r\n")).lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+            answered += b"three pears" in await reader.readexactly(length)
+        writer.close()
+        return answered
+
+    with anyio.fail_after(3 * PATIENCE_S):
+        assert sum(await asyncio.gather(*[pipelined(100) for _ in range(20)])) == 2000
+
+
+@pytest.mark.proves("A092", "HTTP-MANY")
+async def test_who_does_not_read_holds_up_nobody(tmp_path: Path, serve: Serve) -> None:
+    root = shop(tmp_path, files={"in/long.txt": "pear " * 200_000})
+    service = serve(root)
+    call = {"name": "files_in_read_text", "arguments": {"path": "long.txt", "max_chars": 1_000_000}}
+    content = json.dumps(body("tools/call", call)).encode()
+    named = {**headers("tools/call", call["name"]), "Host": f"127.0.0.1:{service.port}"}
+    head = "".join(f"{name}: {value}\r\n" for name, value in named.items())
+    request = f"POST /mcp HTTP/1.1\r\n{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
+    deaf = []
+    for _ in range(20):
+        line = await asyncio.open_connection("127.0.0.1", service.port, limit=1)
+        line[1].write(request * 40)  # each answer is a million characters
+        deaf.append(line)
+    async with visitor(service.url, ERAS[1]) as client:
+        for _ in range(20):
+            assert text(await client.call_tool(**READ)) == "three pears\n"
+    if Path("/proc").exists():
+        status = Path(f"/proc/{service.process.pid}/status").read_text()
+        assert int(status.partition("VmRSS:")[2].split()[0]) < 400_000, "kB: more than one answer for each"
+    began = time.monotonic()
+    assert await asyncio.to_thread(service.end) == 0 and time.monotonic() - began < 5
+    for _, writer in deaf:
+        writer.transport.abort()
+
+
+# ---- joining
+
+
+@pytest.mark.proves("HTTP-JOIN")
+async def test_a_call_with_the_same_key_joins_one_in_flight(
+    tmp_path: Path, gate: Gate, serve: Serve, mode: str
+) -> None:
+    service = serve(tmp_path)
+    key = {"llm-do/key": "monday"}
+    async with visitor(service.url, mode) as one, visitor(service.url, mode) as other:
+        first = asyncio.create_task(one.call_tool("shop", GO, meta=key))
+        await gate.begun()
+        second = asyncio.create_task(other.call_tool("shop", GO, meta=key))
+        third = asyncio.create_task(other.call_tool("shop", GO, meta={"llm-do/key": "tuesday"}))
+        await gate.begun()  # of the third; the second is with the first
+        gate.open()
+        gate.open()
+        runs = [account(await call)["id"] for call in (first, second, third)]
+    assert runs[0] == runs[1] != runs[2]
+
+
+@pytest.mark.proves("HTTP-JOIN")
+async def test_who_joined_keeps_the_run_when_the_first_caller_goes(
+    tmp_path: Path, gate: Gate, serve: Serve, mode: str
+) -> None:
+    service = serve(tmp_path)
+    key = {"llm-do/key": "monday"}
+    joined = anyio.Event()
+
+    async def progressed(*_: object) -> None:
+        joined.set()
+
+    async with visitor(service.url, mode) as one, visitor(service.url, mode) as other:
+        first = asyncio.create_task(one.call_tool("shop", GO, meta=key))
+        await gate.begun()
+        second = asyncio.create_task(other.call_tool("shop", GO, meta=key, progress_callback=progressed))
+        with anyio.fail_after(PATIENCE_S):
+            await joined.wait()
+        first.cancel()
+        await asyncio.wait((first,))
+        await one.call_tool("files_in_list", {})  # answered behind the cancellation
+        gate.open()
+        assert text(await second) == "slow but sure"

@@ -1,0 +1,175 @@
+"""Several servers on one store: whoever is asked next goes on, and the keys of request states are the store's."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import MCPError
+from mcp.types import ElicitRequestFormParams, ElicitResult
+
+from llm_do_mcp.runtime.state import KEYS, request_state_keys
+from tests.serving.clients import ERAS, PATIENCE_S, Gate, Person, account, decide, shop, text, turn, write
+from tests.serving.web import Balancer, Service, token, visitor
+
+pytestmark = pytest.mark.anyio
+
+Serve = Callable[..., Service]
+GO = {"input": "go"}
+MODERN = ERAS[1]
+NAMED = ("--allowed-host", "127.0.0.1")
+"""Clients reach them by the balancer's port."""
+
+
+def answering(*before: Callable[[], object]) -> Person:
+    """Someone who says yes, and before each answer in turn does something else."""
+
+    def answer(number: int) -> Callable[[ElicitRequestFormParams], ElicitResult]:
+        def said(_: ElicitRequestFormParams) -> ElicitResult:
+            before[number]()
+            return decide("once")
+
+        return said
+
+    return Person(*map(answer, range(len(before))), decide("once"))
+
+
+def written(root: Path, *names: str) -> bool:
+    return all((root / "out" / name).read_text() == "new" for name in names)
+
+
+# ---- instances
+
+
+@pytest.mark.proves("HTTP-INSTANCES")
+async def test_questions_of_one_are_answered_at_another(tmp_path: Path, serve: Serve) -> None:
+    names = [f"{number}.txt" for number in range(5)]
+    root = shop(
+        tmp_path / "shop", turn(*[write(f"out/{n}") for n in names[:3]]), *[turn(write(f"out/{n}")) for n in names[3:]]
+    )
+    ann = token(tmp_path / "tokens", "ann")
+    services = [serve(root, *NAMED, "--tokens", str(tmp_path / "tokens")) for _ in range(3)]
+    balancer = Balancer([service.port for service in services])
+    person = Person(decide("once"))
+    async with balancer as url, visitor(url, MODERN, person, ann, keeps=False) as client:
+        done = await client.call_tool("shop", GO)
+    assert not done.is_error and written(root, *names), text(done)
+    assert len(person.asked) == 5 and len(set(balancer.served)) == 3
+    assert [one["by"] for one in account(done)["approvals"]] == ["client ann"] * 5
+
+
+@pytest.mark.proves("HTTP-INSTANCES")
+async def test_one_that_asked_is_killed_before_the_answer(tmp_path: Path, serve: Serve) -> None:
+    root = shop(tmp_path, turn(write("out/a.txt")), turn(write("out/b.txt")), turn(write("out/c.txt")))
+    services = [serve(root, *NAMED) for _ in range(3)]
+    balancer = Balancer([service.port for service in services])
+    killed: list[int] = []
+
+    def kill() -> None:
+        asker = next(service for service in services if service.port == balancer.served[-1])
+        asker.process.kill()
+        asker.process.wait(PATIENCE_S)
+        killed.append(asker.port)
+
+    person = answering(kill, kill)
+    async with balancer as url, visitor(url, MODERN, person, keeps=False) as client:
+        done = await client.call_tool("shop", GO)
+    assert not done.is_error and written(root, "a.txt", "b.txt", "c.txt"), text(done)
+    assert len(set(killed)) == 2 and len(person.asked) == 3
+
+
+@pytest.mark.proves("HTTP-INSTANCES")
+async def test_a_run_is_waited_for_and_asked_about_at_another(tmp_path: Path, serve: Serve, mode: str) -> None:
+    root = shop(tmp_path, turn(write("out/a.txt")))
+    one, other = serve(root), serve(root)
+    async with visitor(one.url, mode) as client:  # which cannot ask
+        run = account(await client.call_tool("shop", GO))["id"]
+    person = Person(decide("once"))
+    async with visitor(other.url, mode, person) as client:
+        assert not (await client.call_tool("run_wait", {"run_id": run})).is_error
+    assert person.asked and written(root, "a.txt")
+
+
+@pytest.mark.proves("HTTP-INSTANCES", "HTTP-JOIN")
+async def test_a_key_joins_the_run_of_another(tmp_path: Path, gate: Gate, serve: Serve, mode: str) -> None:
+    key = {"llm-do/key": "monday"}
+    joined = anyio.Event()
+
+    async def progressed(*_: object) -> None:
+        joined.set()
+
+    one, other = serve(tmp_path), serve(tmp_path)
+    async with visitor(one.url, mode) as here, visitor(other.url, mode) as there:
+        first = asyncio.create_task(here.call_tool("shop", GO, meta=key))
+        await gate.begun()
+        second = asyncio.create_task(there.call_tool("shop", GO, meta=key, progress_callback=progressed))
+        with anyio.fail_after(PATIENCE_S):
+            await joined.wait()
+        gate.open()
+        done = [await call for call in (first, second)]
+    assert [text(one) for one in done] == ["slow but sure"] * 2
+    assert account(done[0])["id"] == account(done[1])["id"]
+
+
+# ---- the keys
+
+
+def rotate(root: Path) -> None:
+    line = [sys.executable, "-m", "llm_do_mcp.cli.serve", "rotate-key", str(root)]
+    subprocess.run(line, check=True, capture_output=True)
+
+
+@pytest.mark.proves("HTTP-KEYS")
+async def test_keys_are_replaced_while_servers_run(tmp_path: Path, serve: Serve) -> None:
+    root = shop(tmp_path, *[turn(write(f"out/{number}.txt")) for number in range(3)])
+    services = [serve(root, *NAMED) for _ in range(2)]
+    before: list[list[bytes]] = []
+
+    def change() -> None:
+        before.append(request_state_keys(root / ".llm-do"))
+        rotate(root)
+
+    person = answering(change, change)
+    balancer = Balancer([service.port for service in services])
+    async with balancer as url, visitor(url, MODERN, person, keeps=False) as client:
+        done = await client.call_tool("shop", GO)
+    assert not done.is_error and written(root, "0.txt", "1.txt", "2.txt"), text(done)
+    now = request_state_keys(root / ".llm-do")
+    assert before[0][0] not in now and before[1][0] == now[1] and len(now) == 2
+    if sys.platform != "win32":
+        assert (root / ".llm-do" / KEYS).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.proves("HTTP-KEYS")
+async def test_what_was_sealed_two_keys_ago_opens_nothing(tmp_path: Path, serve: Serve) -> None:
+    root = shop(tmp_path, turn(write("out/a.txt")))
+
+    def change() -> None:
+        rotate(root)
+        rotate(root)
+
+    async with visitor(serve(root).url, MODERN, answering(change)) as client:
+        with pytest.raises(MCPError) as refused:
+            await client.call_tool("shop", GO)
+    assert refused.value.error.code == -32602 and not (root / "out/a.txt").exists()
+
+
+@pytest.mark.proves("HTTP-KEYS")
+async def test_keys_outlast_a_restart(tmp_path: Path, serve: Serve) -> None:
+    root = shop(tmp_path, turn(write("out/a.txt")))
+    services: list[Any] = [serve(root, *NAMED)]
+    balancer = Balancer([services[0].port])
+
+    def restart() -> None:
+        services[0].end()
+        balancer.ports = [serve(root, *NAMED).port]
+
+    async with balancer as url, visitor(url, MODERN, answering(restart), keeps=False) as client:
+        done = await client.call_tool("shop", GO)
+    assert not done.is_error and written(root, "a.txt"), text(done)

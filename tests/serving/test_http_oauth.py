@@ -1,0 +1,183 @@
+"""Tokens of an OAuth authorization server, whose keys are served over HTTP."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from jwt.algorithms import ECAlgorithm
+
+from llm_do_mcp.errors import UsageError
+from llm_do_mcp.serving.http.oauth import Issuer
+from tests.serving.clients import ERAS, PATIENCE_S, account, shop, text, turn, write
+from tests.serving.web import Service, bearer, body, headers, visitor
+
+pytestmark = pytest.mark.anyio
+
+Serve = Callable[..., Service]
+AUDIENCE = "https://workers.example.org/mcp"
+GO = {"input": "go"}
+READ = {"name": "files_in_read_text", "arguments": {"path": "stock.txt"}}
+
+
+class Authority:
+    """An issuer with one key at a time."""
+
+    def __init__(self) -> None:
+        self.fetched = 0
+        self.renew("first")
+        authority = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                authority.fetched += 1
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(json.dumps({"keys": [authority.jwk]}).encode())
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
+        threading.Thread(target=self._http.serve_forever, daemon=True).start()
+
+    def renew(self, kid: str) -> None:
+        self.kid, self.key = kid, ec.generate_private_key(ec.SECP256R1())
+        self.jwk = {**json.loads(ECAlgorithm.to_jwk(self.key.public_key())), "kid": kid, "use": "sig", "alg": "ES256"}
+
+    def token(self, key: Any = None, algorithm: str = "ES256", kid: str | None = None, **claims: Any) -> str:
+        """A token; claims that are None are left out."""
+        usual = {
+            "iss": self.url,
+            "aud": AUDIENCE,
+            "sub": "ann",
+            "exp": time.time() + 600,
+            "client_id": "desk",
+            "scope": "call write approve",
+        }
+        kept = {name: value for name, value in {**usual, **claims}.items() if value is not None}
+        return jwt.encode(kept, self.key if key is None else key, algorithm, headers={"kid": kid or self.kid})
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        return (
+            *("--oauth-issuer", self.url),
+            *("--oauth-audience", AUDIENCE),
+            *("--oauth-jwks", f"{self.url}/jwks.json"),
+        )
+
+    def close(self) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+
+
+@pytest.fixture
+def authority() -> Iterator[Authority]:
+    made = Authority()
+    yield made
+    made.close()
+
+
+async def post(url: str, token: str | None) -> httpx2.Response:
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
+        sent = {**headers("tools/call", READ["name"]), **bearer(token)}
+        return await http.post(url, json=body("tools/call", READ), headers=sent)
+
+
+@pytest.mark.proves("HTTP-OAUTH")
+async def test_only_tokens_that_are_meant_are_taken(tmp_path: Path, serve: Serve, authority: Authority) -> None:
+    service = serve(shop(tmp_path), *authority.options)
+    good = authority.token()
+    assert (await post(service.url, good)).status_code == 200
+    assert (
+        await post(service.url, authority.token(aud=["other", AUDIENCE], scope=None, scp=["call"]))
+    ).status_code == 200
+    public = authority.key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    secret = base64.b64encode(public)
+    head, payload, signature = good.split(".")
+    refused = {
+        "nothing": None,
+        "no token": "nonsense",
+        "another issuer": authority.token(iss="https://elsewhere.example"),
+        "another server": authority.token(aud="https://other.example/mcp"),
+        "expired": authority.token(exp=time.time() - 60),
+        "without an end": authority.token(exp=None),
+        "not yet": authority.token(nbf=time.time() + 600),
+        "nobody": authority.token(sub=None),
+        "for nobody": authority.token(aud=None),
+        "another key": authority.token(ec.generate_private_key(ec.SECP256R1())),
+        "an unknown key": authority.token(kid="unknown"),
+        "unsigned": f"{_part({'alg': 'none', 'kid': 'first'})}.{payload}.",
+        "signed with what all may read": authority.token(secret, "HS256"),
+        "cut": f"{head}.{payload}.{signature[:-2]}",
+        "another payload": f"{head}.{_part({'iss': authority.url, 'sub': 'ann'})}.{signature}",
+    }
+    for why, token in refused.items():
+        answer = await post(service.url, token)
+        assert answer.status_code == 401, why
+        metadata = "https://workers.example.org/.well-known/oauth-protected-resource/mcp"
+        assert f'resource_metadata="{metadata}"' in answer.headers["www-authenticate"]
+    assert (await post(service.url, authority.token(scope="openid"))).status_code == 403
+    assert (await post(service.url, good)).status_code == 200
+
+
+def _part(data: dict[str, Any]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(data).encode()).decode().rstrip("=")
+
+
+@pytest.mark.proves("HTTP-OAUTH")
+async def test_keys_are_kept_and_not_fetched_for_whoever_asks(
+    tmp_path: Path, serve: Serve, authority: Authority
+) -> None:
+    service = serve(shop(tmp_path), *authority.options)
+    for _ in range(5):
+        assert (await post(service.url, authority.token())).status_code == 200
+    for number in range(20):
+        assert (await post(service.url, authority.token(kid=f"k{number}"))).status_code == 401
+    assert authority.fetched <= 2
+
+
+@pytest.mark.proves("HTTP-OAUTH")
+async def test_clients_are_told_where_tokens_are_had(tmp_path: Path, serve: Serve, authority: Authority) -> None:
+    service = serve(shop(tmp_path), *authority.options)
+    address = service.url.replace("/mcp", "/.well-known/oauth-protected-resource/mcp")
+    async with httpx2.AsyncClient() as http:
+        told = (await http.get(address)).json()
+    assert told["resource"] == AUDIENCE and told["scopes_supported"] == ["call", "write", "approve"]
+    assert [issuer.rstrip("/") for issuer in told["authorization_servers"]] == [authority.url]
+
+
+@pytest.mark.proves("HTTP-OAUTH", "HTTP-PRINCIPALS")
+async def test_a_person_is_one_principal_whatever_the_client(
+    tmp_path: Path, serve: Serve, authority: Authority
+) -> None:
+    service = serve(shop(tmp_path, turn(write("out/a.txt"))), *authority.options)
+    async with visitor(service.url, ERAS[1], token=authority.token()) as client:
+        run = account(await client.call_tool("shop", GO))["id"]
+    async with visitor(service.url, ERAS[1], token=authority.token(client_id="phone", azp="phone")) as client:
+        assert text(await client.call_tool("run_cancel", {"run_id": run})).startswith(f"run {run} was cancelled")
+    async with visitor(service.url, ERAS[1], token=authority.token(sub="bo")) as client:
+        assert text(await client.call_tool("run_wait", {"run_id": run})) == f"there is no run {run}"
+
+
+@pytest.mark.proves("HTTP-OAUTH", "HTTP-CLOSED")
+@pytest.mark.parametrize("address", ["http://issuer.example", "issuer.example", "ftp://issuer.example", "https://", ""])
+def test_an_issuer_that_could_be_anybody_is_refused(address: str) -> None:
+    with pytest.raises(UsageError, match=r"--oauth-issuer .*: give an https address"):
+        Issuer(address, AUDIENCE, "https://issuer.example/jwks")
+    with pytest.raises(UsageError, match=r"--oauth-jwks .*: give an https address"):
+        Issuer("https://issuer.example", AUDIENCE, address)
+    with pytest.raises(UsageError, match="--oauth-audience"):
+        Issuer("https://issuer.example", "", "https://issuer.example/jwks")

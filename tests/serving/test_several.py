@@ -1,0 +1,221 @@
+"""Several projects behind one server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, MCPError
+from mcp.types import ResourceTemplateReference, TextResourceContents
+
+from llm_do_mcp.cli.listing import main
+from llm_do_mcp.errors import ProjectError
+from llm_do_mcp.project.load import load_project
+from llm_do_mcp.serving.server import ProjectServer
+from llm_do_mcp.serving.several import SeveralProjects
+from tests.serving.clients import (
+    MODERN,
+    Person,
+    account,
+    client_of,
+    command,
+    decide,
+    process,
+    shop,
+    text,
+    turn,
+    worker,
+    write,
+)
+from tests.serving.conftest import Open
+
+pytestmark = pytest.mark.anyio
+
+GO = {"input": "go"}
+READER = {"workers/reports/reader.worker": worker({"description": "Reads."})}
+
+
+def two(root: Path, *turns: Any) -> list[Path]:
+    """Two shops, each with a worker besides the main one."""
+    return [
+        shop(root / name, *turns, files=READER, name=name, exports=["main", "reports/reader"])
+        for name in ("north", "south")
+    ]
+
+
+@asynccontextmanager
+async def together(roots: list[Path], mode: str, person: Person | None = None, **options: Any) -> AsyncIterator[Client]:
+    options = {"when_nobody_can_answer": "pause", **options}
+    server = SeveralProjects([ProjectServer(load_project(root), beside=True, **options) for root in roots])
+    try:
+        async with client_of(server, mode, person) as client:
+            yield client
+    finally:
+        await server.aclose()
+
+
+# ---- names
+
+
+@pytest.mark.proves("SEVERAL-NAMES")
+async def test_names_begin_with_the_project(tmp_path: Path, mode: str, capsys: pytest.CaptureFixture[str]) -> None:
+    roots = two(tmp_path)
+    async with together(roots, mode) as client:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+    assert len(names) == len(set(names)) and names[-2:] == ["run_wait", "run_cancel"]
+    assert {"north", "south", "north_reports_reader", "south_files_in_list", "south_te"} <= set(names)
+    assert all(name.startswith(("north", "south")) for name in names[:-2])
+    assert await asyncio.to_thread(main, [*map(str, roots), "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [tool["name"] for tool in listed[0]["tools"][:-2] + listed[1]["tools"]] == names
+    assert {one["published"] for one in listed[1]["workers"]} == {"south", "south_reports_reader"}
+    assert await asyncio.to_thread(main, [*map(str, roots)]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"  tool   {name}  → " in shown for name in names)
+
+
+LONG = "a_project_whose_name_takes_all_there_is_and_more"
+
+
+@pytest.mark.proves("SEVERAL-SHORT", "SEVERAL-NAMES")
+async def test_long_names_are_cut_and_stay_their_own(
+    tmp_path: Path, mode: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ids = ["quarterly/summaries_of_all_there_was_to_tell", "quarterly/summaries_of_all_there_was_to_tally"]
+    files = {f"workers/{identifier}.worker": worker() for identifier in ids}
+    one = shop(tmp_path / "one", files=files, name=LONG, exports=["main", *ids])
+    roots = [one, shop(tmp_path / "two", name="two")]
+    seen = []
+    for _ in range(2):
+        async with together(roots, mode) as client:
+            tools = {tool.name for tool in (await client.list_tools()).tools}
+            assert all(len(name) <= 40 for name in tools)
+            seen.append(tools)
+    assert seen[0] == seen[1]
+    for paths, least in (([one], 3), (roots, 10)):
+        assert await asyncio.to_thread(main, [*map(str, paths), "--json"]) == 0
+        listed = json.loads(capsys.readouterr().out)
+        names = [tool["name"] for tool in (listed if len(paths) == 1 else listed[0])["tools"]]
+        assert len(names) == len(set(names)) >= least and all(len(name) <= 40 for name in names)
+    assert set(names) <= seen[0]
+
+
+@pytest.mark.proves("SEVERAL-CLASH")
+def test_one_name_for_two_projects_is_refused(tmp_path: Path) -> None:
+    roots = [shop(tmp_path / "one"), shop(tmp_path / "two")]
+    servers = [ProjectServer(load_project(root), beside=True) for root in roots]
+    with pytest.raises(ProjectError) as refused:
+        SeveralProjects(servers)
+    assert all(str(root) in str(refused.value) for root in roots) and "`name`" in str(refused.value)
+
+
+# ---- calls
+
+
+@pytest.mark.proves("SEVERAL-CALLS", "SEVERAL-STATE")
+async def test_a_call_reaches_its_project(tmp_path: Path, mode: str) -> None:
+    north, south = two(tmp_path, turn(write("out/a.txt")))
+    person = Person(decide("once"))
+    async with together([north, south], mode, person) as client:
+        done = await client.call_tool("south", GO)
+        assert not done.is_error and (south / "out/a.txt").exists() and not (north / "out/a.txt").exists()
+        (north / "in/stock.txt").write_text("north's\n")
+        assert text(await client.call_tool("north_files_in_read_text", {"path": "stock.txt"})) == "north's\n"
+        with pytest.raises(MCPError, match="unknown tool"):
+            await client.call_tool("files_in_list", {})
+    assert not (north / ".llm-do/runs.sqlite3").exists() or account(done)["id"].encode() not in (
+        (north / ".llm-do/runs.sqlite3").read_bytes()
+    )
+
+
+@pytest.mark.proves("SEVERAL-CALLS")
+async def test_what_follows_a_run_finds_its_project(tmp_path: Path, mode: str) -> None:
+    roots = two(tmp_path, turn(write("out/a.txt")))
+    async with together(roots, mode, approve_tool=True) as client:
+        waits = [await client.call_tool(name, GO) for name in ("north", "south")]
+        for name, told in zip(("north", "south"), waits, strict=True):
+            run = account(told)["id"]
+            key = text(told).partition("(question '")[2].partition("'")[0]
+            answer = {"run_id": run, "question": key, "decision": "once"}
+            assert text(await client.call_tool("run_approve", answer)).startswith("taken")
+            assert not (await client.call_tool("run_wait", {"run_id": run})).is_error
+            assert (tmp_path / name / "out/a.txt").exists()
+        assert "there is no run" in text(await client.call_tool("run_wait", {"run_id": "0" * 16}))
+
+
+@pytest.mark.proves("SEVERAL-CALLS")
+async def test_a_worker_that_comes_later_can_be_called(tmp_path: Path, mode: str) -> None:
+    roots = [
+        shop(tmp_path / name, "hello", name=name, exports=["*", "main"], files=READER) for name in ("north", "south")
+    ]
+    async with together(roots, mode) as client:
+        await client.list_tools()
+        (roots[1] / "workers/late.worker").write_text(worker({"model": "scripted:model.py"}))
+        assert not (await client.call_tool("south_late", GO)).is_error
+
+
+# ---- what is read, and tasks
+
+
+@pytest.mark.proves("SEVERAL-READ")
+async def test_what_is_read_is_of_its_project(tmp_path: Path, mode: str) -> None:
+    roots = two(tmp_path, turn(write("out/a.txt")))
+    for root in roots:
+        (root / "in/stock.txt").write_text(f"{root.name}'s pears\n")
+        (root / "in" / f"only-{root.name}.txt").write_text("x")
+    async with together(roots, mode, Person(decide("once"))) as client:
+        prompts = {prompt.name for prompt in (await client.list_prompts()).prompts}
+        assert prompts == {"north", "south", "north_reports_reader", "south_reports_reader"}
+        assert (await client.get_prompt("south", GO)).messages
+        resources = [resource.uri for resource in (await client.list_resources()).resources]
+        assert len(resources) == len(set(resources)) and resources
+        for uri in resources:
+            assert (await client.read_resource(uri)).contents
+        templates = [one.uri_template for one in (await client.list_resource_templates()).resource_templates]
+        assert len(templates) == len(set(templates))
+        run = account(await client.call_tool("south", GO))["id"]
+        assert (await client.read_resource(f"llm-do://runs/{run}")).contents
+        for name in ("north", "south"):
+            form = next(one for one in templates if name in one and "/in/" in one)
+            (content,) = (await client.read_resource(form.replace("{+path}", "stock.txt"))).contents
+            assert isinstance(content, TextResourceContents) and content.text == f"{name}'s pears\n"
+            reference = ResourceTemplateReference(type="ref/resource", uri=form)
+            values = (await client.complete(reference, {"name": "path", "value": "only"})).completion.values
+            assert values == [f"only-{name}.txt"]
+        reference = ResourceTemplateReference(type="ref/resource", uri="llm-do://runs/{run_id}")
+        assert run in (await client.complete(reference, {"name": "run_id", "value": run[:4]})).completion.values
+
+
+@pytest.mark.proves("SEVERAL-READ")
+def test_tasks_are_of_their_project(tmp_path: Path, open_wire: Open) -> None:
+    north, south = two(tmp_path, turn(write("out/a.txt")))
+    tasks = {"extensions": {"io.modelcontextprotocol/tasks": {}}, "elicitation": {"form": {}}}
+    wire = open_wire(command(north, str(south)), MODERN, capabilities=tasks)
+    task = wire.request("tools/call", {"name": "south", "arguments": GO})
+    assert task["resultType"] == "task"
+    while (task := wire.request("tasks/get", {"taskId": task["taskId"]}))["status"] == "working":
+        pass
+    responses = {key: {"action": "accept", "content": {"decision": "once"}} for key in task["inputRequests"]}
+    wire.request("tasks/update", {"taskId": task["taskId"], "inputResponses": responses})
+    while (task := wire.request("tasks/get", {"taskId": task["taskId"]}))["status"] != "completed":
+        pass
+    assert (south / "out/a.txt").exists() and not (north / "out/a.txt").exists()
+
+
+# ---- the command
+
+
+@pytest.mark.proves("SEVERAL-NAMES", "SEVERAL-STATE")
+async def test_the_command_serves_several(tmp_path: Path, mode: str) -> None:
+    north, south = two(tmp_path, turn(write("out/a.txt")))
+    person = Person(decide("once"))
+    async with process(north, mode, person, str(south), "--state-dir", str(tmp_path / "state")) as client:
+        done = [await client.call_tool(name, GO) for name in ("north", "south")]
+    assert not any(one.is_error for one in done)
+    for name, one in zip(("north", "south"), done, strict=True):
+        assert (tmp_path / "state" / name / "runs.sqlite3").exists(), one

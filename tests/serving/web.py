@@ -1,0 +1,167 @@
+"""Servers over HTTP as real processes, who asks them, and a balancer in front of several."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.serving.clients import PATIENCE_S, Person, command
+
+BARE = "2026-07-28"
+"""The revision that `ask` speaks."""
+
+
+class Service:
+    """A server as a child process, at a port of its own.
+
+    Args:
+        root: The project.
+        options: Of `llm-do-mcp`.
+        env: Variables besides those of the tests.
+    """
+
+    def __init__(self, root: Path, *options: str, env: Mapping[str, str] | None = None) -> None:
+        line = [*command(root, "--http", "127.0.0.1:0"), "--when-nobody-can-answer", "pause", *options]
+        variables = {**os.environ, **(env or {})}
+        self.process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=variables)
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self.said: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self.url = self.line("serving at ").partition("serving at ")[2].strip()
+        self.port = int(self.url.removesuffix("/mcp").rpartition(":")[2])
+
+    def line(self, wanted: str) -> str:
+        """Wait for a line on the error output."""
+        while True:
+            line = self._lines.get(timeout=PATIENCE_S)
+            assert line, f"the server ended: {self.said}"
+            if wanted in line:
+                return line
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """End it with a signal, and wait; its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        code = self.process.wait(PATIENCE_S)
+        self._reader.join(PATIENCE_S)
+        return code
+
+    def close(self) -> None:
+        self.end(signal.SIGKILL)
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.said.append(line.decode())
+            self._lines.put(line.decode())
+        self._lines.put("")
+
+
+def token(file: Path, name: str, scopes: str = "call,write,approve") -> str:
+    """A token that the command makes."""
+    line = [sys.executable, "-m", "llm_do_mcp.cli.serve", "token", name, "--tokens", str(file), "--scopes", scopes]
+    return subprocess.run(line, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def bearer(token: str | None) -> dict[str, str]:
+    return {} if token is None else {"Authorization": f"Bearer {token}"}
+
+
+@asynccontextmanager
+async def visitor(
+    url: str, mode: str, person: Person | None = None, token: str | None = None, *, keeps: bool = True
+) -> AsyncIterator[Client]:
+    """The SDK's client at an address; with `keeps` it uses a connection again, else each request has a new one."""
+    once = {} if keeps else {"Connection": "close"}
+    async with (
+        httpx2.AsyncClient(headers={**bearer(token), **once}, timeout=PATIENCE_S) as http,
+        Client(
+            streamable_http_client(url, http_client=http),
+            mode=mode,
+            elicitation_callback=person,
+            read_timeout_seconds=PATIENCE_S,
+        ) as client,
+    ):
+        yield client
+
+
+def body(method: str, params: Mapping[str, Any] | None = None, capabilities: Any = None) -> dict[str, Any]:
+    """A request of the revision whose requests stand alone."""
+    prefix = "io.modelcontextprotocol"
+    meta = {
+        f"{prefix}/protocolVersion": BARE,
+        f"{prefix}/clientInfo": {"name": "tests", "version": "1"},
+        f"{prefix}/clientCapabilities": capabilities or {},
+    }
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**(params or {}), "_meta": meta}}
+
+
+def headers(method: str, name: str | None = None, **more: str) -> dict[str, str]:
+    """What goes with it."""
+    given = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": BARE,
+        "Mcp-Method": method,
+    }
+    if name is not None:
+        given["Mcp-Name"] = name
+    return {**given, **more}
+
+
+class Balancer:
+    """Passes each connection on to the next of several servers that takes it.
+
+    Args:
+        ports: Of the servers, on the loopback interface.
+    """
+
+    def __init__(self, ports: Sequence[int]) -> None:
+        self.ports, self._next = list(ports), 0
+        self.served: list[int] = []
+        self._server: asyncio.Server
+
+    async def __aenter__(self) -> str:
+        self._server = await asyncio.start_server(self._pass_on, "127.0.0.1", 0)
+        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/mcp"
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for _ in self.ports:
+            port = self.ports[self._next % len(self.ports)]
+            self._next += 1
+            with suppress(OSError):
+                there, here = await asyncio.open_connection("127.0.0.1", port)
+                break
+        else:
+            writer.close()
+            return
+        self.served.append(port)
+        await asyncio.gather(_pump(reader, here), _pump(there, writer))
+
+
+async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await source.read(65536):
+            sink.write(data)
+            await sink.drain()
+    with suppress(OSError, RuntimeError):
+        sink.close()
