@@ -340,6 +340,7 @@ section(
         "A070": "Whatever a model asks for, every tool call gets exactly one result, in order.",
         "A071": "A failure that comes a third time in the same words ends the run, with the reason.",
         "A072": "An output that does not fit its schema is sent back once, and then shown in the error.",
+        "A075": "What a file says is data, word for word: it approves nothing, and nothing is fetched for it.",
         "A076": "A changed worker or tool is asked about again, whatever was approved before.",
         "A078": "What a person is shown has a fixed form; values are escaped, and cut with their full length.",
         "A083": "Every way of not approving runs nothing, and each is told apart.",
