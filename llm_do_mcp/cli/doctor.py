@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from llm_do_mcp.cli.exits import DONE, FAILED, guarded
-from llm_do_mcp.cli.install import KEYS, opened, parts
+from llm_do_mcp.cli.install import KEYS, add_entry, opened, parts
 from llm_do_mcp.cli.options import Parser
 from llm_do_mcp.errors import LlmDoError, UsageError
 
@@ -44,12 +44,8 @@ def parser() -> argparse.ArgumentParser:
         description="Start a server as a host would, in the root folder and with an empty environment, speak both "
         "eras of the protocol to it, and say in plain words what is wrong. Options behind `--` are the server's.",
     )
-    made.add_argument("project", nargs="?", metavar="PROJECT", help="the project's folder, or a single .worker file")
-    help = "a variable for the server; without a value, the one of now; may be repeated"
-    made.add_argument("--env", metavar="NAME[=VALUE]", action="append", default=[], help=help)
+    add_entry(made)
     made.add_argument("--host", metavar="HOST", help="start what this host's configuration file says")
-    made.add_argument("--name", metavar="NAME", help="what the host calls it (default: the project's name)")
-    made.add_argument("--file", metavar="FILE", help="another file than the host's usual one")
     return made
 
 

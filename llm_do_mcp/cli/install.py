@@ -31,11 +31,7 @@ def parser() -> argparse.ArgumentParser:
         "is changed, and a copy of the old one is kept beside it. Options behind `--` are handed to the server.",
     )
     made.add_argument("host", metavar="HOST", help=f"one of {', '.join(HOSTS)}")
-    made.add_argument("project", nargs="?", metavar="PROJECT", help="the project's folder, or a single .worker file")
-    made.add_argument("--name", metavar="NAME", help="what the host calls it (default: the project's name)")
-    help = "a variable for the server; without a value, the one of now; may be repeated"
-    made.add_argument("--env", metavar="NAME[=VALUE]", action="append", default=[], help=help)
-    made.add_argument("--file", metavar="FILE", help="another file than the host's usual one")
+    add_entry(made)
     made.add_argument("--print", action="store_true", help="print what would be written, and change nothing")
     return made
 
@@ -46,6 +42,15 @@ def main(argv: list[str]) -> int:
     words, handed_on = parts(argv)
     options = made.parse_args(words)
     return guarded(lambda: _install(options, handed_on), made.prog)
+
+
+def add_entry(made: Parser) -> None:
+    """Add what tells an entry of a host's file: its project, name and variables, and which file."""
+    made.add_argument("project", nargs="?", metavar="PROJECT", help="the project's folder, or a single .worker file")
+    made.add_argument("--name", metavar="NAME", help="what the host calls it (default: the project's name)")
+    help = "a variable for the server; without a value, the one of now; may be repeated"
+    made.add_argument("--env", metavar="NAME[=VALUE]", action="append", default=[], help=help)
+    made.add_argument("--file", metavar="FILE", help="another file than the host's usual one")
 
 
 def parts(argv: list[str]) -> tuple[list[str], list[str]]:

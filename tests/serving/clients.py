@@ -68,6 +68,10 @@ def worker(keys: Mapping[str, Any] | None = None, body: str = "Do it.") -> str:
     return f"---\n{json.dumps(keys or {})}\n---\n{body}\n"
 
 
+GO = {"input": "go"}
+"""What the main worker is called with."""
+READ = {"name": "files_in_read_text", "arguments": {"path": "stock.txt"}}
+"""A call that needs no worker."""
 PATHS = {"in": {"root": "./in", "mode": "ro"}, "out": {"root": "./out", "mode": "rw"}}
 FILES = {"filesystem": {}}
 

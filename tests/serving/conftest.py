@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
 from tests.serving.clients import ERAS, Gate, Wire
-from tests.serving.web import Service
+from tests.serving.web import Serve, Service
 
 
 class Open(Protocol):
@@ -47,7 +47,7 @@ def gate(tmp_path: Path) -> Iterator[Gate]:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[..., Service]]:
+def serve() -> Iterator[Serve]:
     """`serve(root, *options)` starts a server over HTTP; it is killed when the test has ended."""
     services: list[Service] = []
 

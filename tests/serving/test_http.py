@@ -24,8 +24,10 @@ from llm_do_mcp.serving.http.address import Address, parse, security
 from tests.models.messages_server import MessagesServer, message
 from tests.serving.clients import (
     ERAS,
+    GO,
     HANDSHAKE,
     PATIENCE_S,
+    READ,
     Gate,
     Person,
     account,
@@ -37,13 +39,10 @@ from tests.serving.clients import (
     turn,
     write,
 )
-from tests.serving.web import Service, body, headers, visitor
+from tests.serving.web import Serve, body, headers, visitor
 
 pytestmark = pytest.mark.anyio
 
-Serve = Callable[..., Service]
-GO = {"input": "go"}
-READ = {"name": "files_in_read_text", "arguments": {"path": "stock.txt"}}
 HELLO = {
     "protocolVersion": "2025-11-25",
     "capabilities": {},

@@ -15,13 +15,11 @@ from mcp import MCPError
 from mcp.types import ElicitRequestFormParams, ElicitResult
 
 from llm_do_mcp.runtime.state import KEYS, request_state_keys
-from tests.serving.clients import ERAS, PATIENCE_S, Gate, Person, account, decide, shop, text, turn, write
-from tests.serving.web import Balancer, Service, token, visitor
+from tests.serving.clients import ERAS, GO, PATIENCE_S, Gate, Person, account, decide, shop, text, turn, write
+from tests.serving.web import Balancer, Serve, token, visitor
 
 pytestmark = pytest.mark.anyio
 
-Serve = Callable[..., Service]
-GO = {"input": "go"}
 MODERN = ERAS[1]
 NAMED = ("--allowed-host", "127.0.0.1")
 """Clients reach them by the balancer's port."""

@@ -6,7 +6,7 @@ import base64
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,12 @@ from jwt.algorithms import ECAlgorithm
 
 from llm_do_mcp.errors import UsageError
 from llm_do_mcp.serving.http.oauth import Issuer
-from tests.serving.clients import ERAS, PATIENCE_S, account, shop, text, turn, write
-from tests.serving.web import Service, bearer, body, headers, visitor
+from tests.serving.clients import ERAS, GO, PATIENCE_S, READ, account, shop, text, turn, write
+from tests.serving.web import Serve, bearer, body, headers, visitor
 
 pytestmark = pytest.mark.anyio
 
-Serve = Callable[..., Service]
 AUDIENCE = "https://workers.example.org/mcp"
-GO = {"input": "go"}
-READ = {"name": "files_in_read_text", "arguments": {"path": "stock.txt"}}
 
 
 class Authority:

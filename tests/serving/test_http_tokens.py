@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,9 @@ from llm_do_mcp.serving.caller import SCOPES
 from llm_do_mcp.serving.http.tokens import TokenFile, add
 from tests.serving.clients import (
     ERAS,
+    GO,
     PATIENCE_S,
+    READ,
     Gate,
     Person,
     account,
@@ -32,13 +33,10 @@ from tests.serving.clients import (
     worker,
     write,
 )
-from tests.serving.web import Service, bearer, body, headers, token, visitor
+from tests.serving.web import Serve, bearer, body, headers, token, visitor
 
 pytestmark = pytest.mark.anyio
 
-Serve = Callable[..., Service]
-GO = {"input": "go"}
-READ = {"name": "files_in_read_text", "arguments": {"path": "stock.txt"}}
 WRITE = {"name": "files_out_write_text", "arguments": {"path": "a.txt", "content": "new"}}
 
 

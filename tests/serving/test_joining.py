@@ -12,6 +12,7 @@ from mcp.types import CallToolResult, Implementation
 
 from llm_do_mcp.serving.hosts import call_within
 from tests.serving.clients import (
+    GO,
     HANDSHAKE,
     PATIENCE_S,
     Gate,
@@ -26,8 +27,6 @@ from tests.serving.clients import (
 )
 
 pytestmark = pytest.mark.anyio
-
-GO = {"input": "go"}
 
 
 async def runs(server: Any) -> int:

@@ -19,6 +19,7 @@ from llm_do_mcp.project.load import load_project
 from llm_do_mcp.serving.server import ProjectServer
 from llm_do_mcp.serving.several import SeveralProjects
 from tests.serving.clients import (
+    GO,
     MODERN,
     Person,
     account,
@@ -36,7 +37,6 @@ from tests.serving.conftest import Open
 
 pytestmark = pytest.mark.anyio
 
-GO = {"input": "go"}
 READER = {"workers/reports/reader.worker": worker({"description": "Reads."})}
 
 

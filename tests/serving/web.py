@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,10 @@ class Service:
             self.said.append(line.decode())
             self._lines.put(line.decode())
         self._lines.put("")
+
+
+Serve = Callable[..., Service]
+"""The fixture `serve`."""
 
 
 def token(file: Path, name: str, scopes: str = "call,write,approve") -> str:
