@@ -17,6 +17,8 @@ from llm_do_mcp.cli.exits import DONE, FAILED, guarded
 from llm_do_mcp.cli.install import KEYS, add_entry, opened, parts
 from llm_do_mcp.cli.options import Parser
 from llm_do_mcp.errors import LlmDoError, UsageError
+from llm_do_mcp.runtime.account import calls_model
+from llm_do_mcp.runtime.display import counted
 
 if TYPE_CHECKING:
     from llm_do_mcp.cli.hosts.probe import Heard
@@ -113,7 +115,7 @@ def examine(name: str, command: Sequence[str], env: Mapping[str, str], *, host: 
         if what.problem and not any(map(_is_ours, what.errors)):  # else it says so itself, in its last line
             yield Finding("wrong", f"{era}: {what.problem}")
         elif not what.problem:
-            counts = ", ".join(_many(len(items), kind) for kind, items in what.lists.items())
+            counts = ", ".join(counted(len(items), kind.removesuffix("s")) for kind, items in what.lists.items())
             yield Finding("ok", f"{era}: the first answer after {what.seconds:.1f} s; {counts}")
         for stray in what.strays[:MAX_ERRORS]:
             yield Finding("wrong", f"{era}: on its output, where only messages may be: {stray[:200]!r}")
@@ -128,10 +130,6 @@ def examine(name: str, command: Sequence[str], env: Mapping[str, str], *, host: 
 
 def _is_ours(line: str) -> bool:
     return line.startswith("llm-do-mcp: ")
-
-
-def _many(count: int, kind: str) -> str:
-    return f"{count} {kind if count != 1 else kind.removesuffix('s')}"
 
 
 def _tools(name: str, heard: Sequence[Heard], host: str) -> Iterator[Finding]:
@@ -197,7 +195,7 @@ def _models(project: Project, model: str | None, env: Mapping[str, str]) -> Iter
             yield Finding(
                 "wrong", f"worker {identifier}: {names[0]} cannot be called without {KEYS[0]} among its variables"
             )
-        scripted |= dict.fromkeys(name for name in names if not name.startswith("anthropic:"))
+        scripted |= dict.fromkeys(name for name in names if not calls_model(name))
     if scripted:
         yield Finding("note", f"no model is called: {', '.join(scripted)} answers")
 

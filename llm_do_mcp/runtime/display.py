@@ -41,3 +41,8 @@ def cut(text: str, limit: int) -> str:
 def arguments(value: Any, limit: int) -> str:
     """Arguments as one escaped line of JSON, cut to `limit` characters."""
     return cut(escape(json.dumps(value, ensure_ascii=False)), limit)
+
+
+def counted(number: int, what: str) -> str:
+    """`1 call`, `2 calls`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

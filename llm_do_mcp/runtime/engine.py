@@ -302,10 +302,10 @@ class Engine:
         event = tree.events.get(key) if tree is not None else await self.store.event(run, key)
         return question_of(event) if event is not None and event.kind == "ask" else None
 
-    async def waiting(self) -> list[Waiting]:
-        """The questions of all runs of the project that wait for an answer, oldest first."""
-        rows = await self.store.waiting()
-        alive = {row.owner: self.lease.alive(row.owner) for row, _ in rows}
+    async def waiting(self, run: str | None = None) -> list[Waiting]:
+        """The questions that wait for an answer, oldest first: of one run, or of all runs of the project."""
+        rows = [(row, event) for row, event in await self.store.waiting() if run in (None, row.id)]
+        alive = {owner: self.lease.alive(owner) for owner in {row.owner for row, _ in rows}}
         return [
             Waiting(row.id, row.name, alive[row.owner], event.started, question_of(event))
             for row, event in rows

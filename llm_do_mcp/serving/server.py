@@ -170,8 +170,8 @@ class ProjectServer(HardenedServer):
         self._sampling = Sampling(self.engine)
         self._handed = HandedOver(self.engine.drives)
         self._sessions = Sessions()
-        self._taken: set[str] = set()
-        """Questions that clients of tasks have been given."""
+        self._taken: set[tuple[str, str]] = set()
+        """Questions that clients of tasks have been given, by run and key."""
         self._ending = False
         self._watch = Watch()
         lists: Lists = {"tools": self.list_tools, "prompts": self.list_prompts, "resources": self.list_resources}
@@ -347,10 +347,11 @@ class ProjectServer(HardenedServer):
         row = await self.engine.row(run)
         if isinstance(event, Done):
             return row, await self._result(run, event, self.tools[RUN_WAIT], context)
-        waiting = [each.question for each in await self.engine.waiting() if each.run == run]
+        waiting = [each.question for each in await self.engine.waiting(run)]
         if waiting and self._can_ask(context):
-            if new := [question for question in waiting if question.key not in self._taken]:
-                self._taken.update(question.key for question in new)
+            if new := [question for question in waiting if (run, question.key) not in self._taken]:
+                self._taken = {taken for taken in self._taken if self.engine.drives(taken[0])}
+                self._taken.update((run, question.key) for question in new)
                 self._nobody.later(run, new, self.answer_within * min(len(new), AT_ONCE), context)
             return row, waiting
         if waiting and await self._nobody.answers(run, waiting, "cannot_ask", context):
@@ -398,9 +399,8 @@ class ProjectServer(HardenedServer):
             return begun
         await self._present.look()
         published = self.tools.get(name)
-        exported = worker_names(self.project, beside=self._beside)
-        if published is None and name in exported:
-            worker = self.project.worker(exported[name])  # a broken one, which says what is wrong with it
+        if published is None and (missing := worker_names(self.project, beside=self._beside).get(name)) is not None:
+            worker = self.project.worker(missing)  # a broken one, which says what is wrong with it
             await self.bench.declarations(worker)  # so does this, or its Python has been mended meanwhile
             await self._present.look()
             published = self.tools.get(name)
@@ -609,7 +609,7 @@ class ProjectServer(HardenedServer):
         first: float | None = None
         while not await self.engine.take_over(run):
             within, now = self._within(context), time.monotonic()
-            waiting = [each.question for each in await self.engine.waiting() if each.run == run]
+            waiting = [each.question for each in await self.engine.waiting(run)]
             first = (first or now) if waiting else None
             account = await self.engine.recorded(run)
             if first is not None and (account["status"] == "waiting" or now - first >= GATHER_S):

@@ -9,9 +9,9 @@ import os
 import sys
 from contextlib import suppress
 
-from llm_do_mcp.te.command import DEFAULT_HIDDEN, DEFAULT_SECONDS, execute
+from llm_do_mcp.te.command import DEFAULT_HIDDEN, DEFAULT_SECONDS
 from llm_do_mcp.te.envelope import Frame, TeError, failure
-from llm_do_mcp.te.invocation import RAW, forms_of
+from llm_do_mcp.te.invocation import RAW, Invocation, Terms, forms_of
 from llm_do_mcp.te.settings import HUMAN, Settings, load
 
 
@@ -79,24 +79,30 @@ def _answer(arguments: list[str]) -> tuple[str, int]:
                 Log(settings.base, settings.telemetry).record(event)
 
         return run_raw(command if is_raw else arguments, tell)
-    answer, code = execute(
-        arguments,
-        roots={".": folder},
-        budget=None,
-        hidden=DEFAULT_HIDDEN,
-        suffixes={},
-        confine=False,
-        cancelled=None,
-        seconds=DEFAULT_SECONDS,
-        settings=settings,
-        session=session,
-        agent=agent,
+    invocation = Invocation(
+        Terms(
+            roots={".": folder},
+            budget=None,
+            hidden=DEFAULT_HIDDEN,
+            suffixes={},
+            confine=False,
+            kernel=None,
+            cancelled=None,
+            seconds=DEFAULT_SECONDS,
+            settings=settings,
+            session=session,
+            agent=agent,
+            folder=None,
+            unlisted=None,
+            left_out=None,
+        )
     )
-    if agent == HUMAN and '"error":"internal"' in answer[:200]:
+    answer, code = invocation.answer(arguments[1:] if arguments[:1] == ["te"] else arguments)
+    if agent == HUMAN and invocation.error == "internal":
         from llm_do_mcp.te.raw import run_raw
 
         _complain("internal error; this is the tool's own output")
-        return run_raw(arguments)
+        return run_raw(command)
     return answer, code
 
 

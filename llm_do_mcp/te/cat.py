@@ -13,7 +13,7 @@ from llm_do_mcp.te.envelope import Line, Section, TeError, compose
 from llm_do_mcp.te.patience import Interrupted, Patience
 from llm_do_mcp.te.sniffer import magic, sniff
 from llm_do_mcp.te.text import one_line, shown_text
-from llm_do_mcp.te.textfile import COUNTED, Part, TextFile
+from llm_do_mcp.te.textfile import COUNTED, Part, Tally, TextFile
 from llm_do_mcp.te.view import Lines, View
 
 TYPE_CHECKING = False
@@ -198,6 +198,7 @@ class _Shown:
         self.name = workspace.shown(place.root, place.relative)
         self.notes: list[str] = []
         self.ended = False
+        self._tally = Tally()
         file = self._opened()
         try:
             self.size = file.size
@@ -205,7 +206,6 @@ class _Shown:
             self.is_binary = file.is_binary
             self.kind = "binary" if file.is_binary else sniff(place.relative, file.head)
             self.lines = self._count(file)
-            self._before = file.before
             if (offset := file.not_utf_8) is not None and not file.is_binary:
                 self.notes.append(
                     f"{self.name} is not UTF-8 from byte {offset} on: what cannot be read is shown as \ufffd"
@@ -217,15 +217,15 @@ class _Shown:
         self._next, self._part = self.first, 0
 
     def _opened(self) -> TextFile:
-        return TextFile(self._place.root.open(self._place.relative), self._patience)
+        return TextFile(self._place.root.open(self._place.relative), self._patience, self._tally)
 
     def _count(self, file: TextFile) -> int | None:
         if file.is_binary:
             return 0
         file.count()
-        if file.lines is None:
+        if file.tally.lines is None:
             self.notes.append(f"{self.name} is over {COUNTED >> 30} GiB: its lines are not counted")
-        return file.lines
+        return file.tally.lines
 
     def _settle(self, lines: Lines) -> None:
         """Which lines are wanted, and how many they are; of a binary file one line says what it is."""
@@ -255,7 +255,6 @@ class _Shown:
         except OSError:
             return []
         try:
-            file.lines = self.lines
             return shape(self.kind, self._place.relative, file)
         finally:
             file.close()
@@ -279,7 +278,6 @@ class _Shown:
             yield Line(f"# TE: {self.name} is not there any more")
             return
         try:
-            file.before = self._before
             for part in file.parts(self._next, width, self._part):
                 if part.line >= self.first + self.total:
                     break

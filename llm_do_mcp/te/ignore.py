@@ -86,13 +86,13 @@ def _meant(lines: Iterable[str]) -> list[str]:
     return meant
 
 
-def of_folder(folder: Folder, names: Iterable[str], depth: int) -> tuple[Rules, ...]:
-    """The ignore files of a folder that holds these names, the heaviest first."""
+def of_folder(folder: Folder, names: Iterable[str], depth: int, above: Sequence[str] = ()) -> tuple[Rules, ...]:
+    """The ignore files of a folder that holds these names, the heaviest first; `above` as `Rules` has it."""
     there = set(names)
     texts = [folder.text(name, LARGEST) for name in reversed(IGNORE_FILES) if name in there]
     if ".git" in there:
         texts.append(_excluded(folder))
-    return tuple(Rules(text.split("\n"), depth) for text in texts if text is not None)
+    return tuple(Rules(text.split("\n"), depth, above) for text in texts if text is not None)
 
 
 def _excluded(folder: Folder) -> str | None:
@@ -115,17 +115,14 @@ def _excluded(folder: Folder) -> str | None:
 
 def above(path: str) -> tuple[Rules, ...]:
     """The ignore files above a root, up to the repository that it lies in, the nearest first."""
+    from llm_do_mcp.te.roots import Folder
+
     rules: list[Rules] = []
     names: list[str] = []
     while not os.path.exists(os.path.join(path, ".git")) and os.path.dirname(path) != path:
         names.insert(0, os.path.basename(path))
         path = os.path.dirname(path)
-        for name in reversed(IGNORE_FILES):
-            try:
-                with open(os.path.join(path, name), encoding="utf-8", errors="surrogateescape") as file:
-                    rules.append(Rules(file.read(LARGEST).split("\n"), 0, names))
-            except OSError:
-                continue
+        rules.extend(of_folder(Folder(path, None, guarded=False), IGNORE_FILES, 0, names))
     return tuple(rules)
 
 

@@ -80,24 +80,25 @@ class Invocation:
         self._handle = ""
         self._input_size = 0
         self._workspace: Workspace | None = None
+        self.error = ""
+        """The code of the error that the answer is about, or ""."""
 
     def answer(self, arguments: Sequence[str]) -> tuple[str, int]:
         """The answer and grep's exit code. Never raises."""
         started = time.monotonic()
-        error = ""
         try:
             text, code = self._run(list(arguments))
         except TeError as problem:
-            error = problem.code
+            self.error = problem.code
             text, code = failure(self.name, problem, self._frame), 2
         except Exception as fault:  # a fault of ours: told as one, and the caller goes on
-            error = "internal"
+            self.error = "internal"
             text, code = failure(self.name, _internal(fault), self._frame), 2
         finally:
             if self._workspace is not None:
                 self._workspace.close()
         if self.terms.settings.telemetry:
-            self._record(arguments, text, error or ("partial" if code == 2 else ""), time.monotonic() - started)
+            self._record(arguments, text, self.error or ("partial" if code == 2 else ""), time.monotonic() - started)
         return text, code
 
     def _run(self, arguments: list[str]) -> tuple[str, int]:

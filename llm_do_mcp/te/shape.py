@@ -42,7 +42,7 @@ def _json_lines(path: str, file: TextFile) -> list[str]:
     from llm_do_mcp.te.jsonshape import shape_of
 
     first = file.beginning(READ).partition(b"\n")[0]
-    number = "" if file.lines is None else f"{file.lines:,} records, "
+    number = "" if file.tally.lines is None else f"{file.tally.lines:,} records, "
     told, fault = shape_of(first, goes_on=len(first) == READ)
     return [*_wrapped("shape", [f"{number}the first {told}"]), *_fault(first, fault)]
 
@@ -83,9 +83,9 @@ def _table(path: str, file: TextFile) -> list[str]:
         counted = sum(1 for row in rows if row)
     except csv.Error:
         return []
-    if file.size > READ and file.lines is not None:
-        counted = file.lines - 1
-    about = "about " if file.size > READ and (file.has_quotes or file.lines is None) else ""
+    if file.size > READ and file.tally.lines is not None:
+        counted = file.tally.lines - 1
+    about = "about " if file.size > READ and (file.tally.has_quotes or file.tally.lines is None) else ""
     named = [shown_text(column.strip().encode(), NAME) for column in columns[:MOST_COLUMNS]]
     is_header = all(named) and not any(map(_is_value, named))
     counted, without = (counted, "") if is_header else (counted + 1, " without names, the first row")

@@ -36,14 +36,34 @@ class Part:
         self.is_last = is_last
 
 
+class Tally:
+    """What counting the lines of a file has found; it is the same for each handle on the file.
+
+    Attributes:
+        lines: How many; None until they are counted, and where they are too many bytes.
+        has_quotes: Whether there is a `"` in it.
+        before: How many lines end before each piece; of UTF-16 there is only the first.
+    """
+
+    def __init__(self) -> None:
+        self.lines: int | None = None
+        self.has_quotes = False
+        self.before = array("Q", [0])
+
+
 class TextFile:
     """A file, by a handle that belongs to this object.
+
+    Args:
+        handle: The handle.
+        patience: When reading has to stop.
+        tally: What is known of its lines, from an earlier handle.
 
     Raises:
         OSError: It cannot be read.
     """
 
-    def __init__(self, handle: int, patience: Patience) -> None:
+    def __init__(self, handle: int, patience: Patience, tally: Tally | None = None) -> None:
         self._handle = handle
         self._patience = patience
         about = os.fstat(handle)
@@ -55,11 +75,7 @@ class TextFile:
         if self.is_utf_16:
             self.head = self.head.decode("utf-16", "replace").encode()
         self.is_binary = b"\0" in self.head
-        self.lines: int | None = None
-        """How many; None until they are counted, and where they are too many bytes."""
-        self.has_quotes = False
-        self.before = array("Q", [0])
-        """How many lines end before each piece; of UTF-16 there is only the first."""
+        self.tally = tally or Tally()
 
     def close(self) -> None:
         os.close(self._handle)
@@ -84,11 +100,11 @@ class TextFile:
         last = b""
         for piece in self._pieces(0):
             if last and not self.is_utf_16:
-                self.before.append(ends)
+                self.tally.before.append(ends)
             ends += piece.count(b"\n")
-            self.has_quotes = self.has_quotes or b'"' in piece
+            self.tally.has_quotes = self.tally.has_quotes or b'"' in piece
             last = piece[-1:]
-        self.lines = ends + (last not in (b"", b"\n"))
+        self.tally.lines = ends + (last not in (b"", b"\n"))
 
     def tail(self, size: int) -> bytes:
         """The last bytes."""
@@ -122,8 +138,9 @@ class TextFile:
 
     def _from(self, first: int) -> Iterator[bytes]:
         """The file from line `first` on, in pieces."""
-        index = max(bisect_left(self.before, first - 1) - 1, 0)
-        to_skip = first - 1 - self.before[index]
+        before = self.tally.before
+        index = max(bisect_left(before, first - 1) - 1, 0)
+        to_skip = first - 1 - before[index]
         for piece in self._pieces(index):
             at = 0
             while to_skip and (end := piece.find(b"\n", at) + 1):

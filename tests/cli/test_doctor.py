@@ -67,6 +67,8 @@ def test_a_model_that_could_not_be_called_is_told_before_it_is(tmp_path: Path, h
     assert "cannot be called without ANTHROPIC_API_KEY" in wrong(no_key.stdout)[0], "a host would not hand it on"
     given = llm_do_mcp("doctor", tmp_path, "--env", "ANTHROPIC_API_KEY", home=home, **set_here)
     assert given.returncode == 0 and "sk-secret" not in given.stdout
+    lent = llm_do_mcp("doctor", tmp_path, "--env", "LLM_DO_MODEL=sampling", home=home)
+    assert lent.returncode == 0 and "no model is called" not in lent.stdout
 
 
 @pytest.mark.proves("DOCTOR-HOST")

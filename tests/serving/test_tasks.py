@@ -97,6 +97,22 @@ def test_who_cannot_ask_or_never_answers_is_told_what_waits(tmp_path: Path, open
     assert not (tmp_path / "out" / "new.txt").exists()
 
 
+@pytest.mark.proves("TASKS-ASK")
+def test_each_task_has_its_own_time_for_its_questions(tmp_path: Path, open_wire: Open) -> None:
+    shop(tmp_path, turn(write("out/new.txt")))
+    options = ("--when-nobody-can-answer", "pause", "--answer-within", "1")
+    wire = open_wire(command(tmp_path, *options), MODERN, capabilities=ASKS)
+    first = task(wire)["taskId"]
+    [key] = until(wire, first, "input_required")["inputRequests"]
+    answer = {"action": "accept", "content": {"decision": "once"}}
+    wire.request("tasks/update", {"taskId": first, "inputResponses": {key: answer}})
+    until(wire, first, "completed")
+    second = task(wire)["taskId"]
+    assert [*until(wire, second, "input_required")["inputRequests"]] == [key], "a key is one of its run"
+    told = until(wire, second, "completed")["result"]
+    assert told["isError"] and "llm-do approve" in told["content"][0]["text"]
+
+
 @pytest.mark.anyio
 @pytest.mark.proves("TASKS-CANCEL")
 async def test_a_task_is_cancelled(gate: Gate, tmp_path: Path, open_wire: Open) -> None:

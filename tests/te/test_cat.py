@@ -253,6 +253,13 @@ def test_a_file_that_does_not_fit_tells_what_it_is_like(tmp_path: Path, name: st
 
 
 @pytest.mark.proves("TE-SHAPE")
+def test_rows_that_are_only_counted_by_lines_are_about_so_many_where_cells_may_hold_lines(tmp_path: Path) -> None:
+    write(tmp_path, {"quoted.csv": "a,b\n" + '1,"x\ny"\n' * 300_000, "plain.csv": "a,b\n" + "1,2\n" * 600_000})
+    assert "# TE: about 600,000 rows, 2 columns: a, b" in search("te cat quoted.csv", tmp_path).text
+    assert "# TE: 600,000 rows, 2 columns: a, b" in search("te cat plain.csv", tmp_path).text
+
+
+@pytest.mark.proves("TE-SHAPE")
 @pytest.mark.parametrize(
     ("line", "levels", "time"),
     [

@@ -287,6 +287,14 @@ def test_links_are_told_and_lead_nowhere(tmp_path: Path, guard: str) -> None:
 
 
 @POSIX
+@pytest.mark.proves("TE-SPECIAL-FILES")
+def test_an_ignore_file_above_that_is_a_pipe_holds_nobody_up(tmp_path: Path) -> None:
+    write(tmp_path, {"in/a.txt": "x", ".ignore": "b.txt\n", "in/b.txt": "x"})
+    os.mkfifo(tmp_path / ".gitignore")
+    assert search("te find . -type f", tmp_path / "in", guard="none").hits == ["a.txt"]
+
+
+@POSIX
 @pytest.mark.proves("TE-FIND", "TE-SPECIAL-FILES", "TE-CONFINED")
 @pytest.mark.parametrize("guard", GUARDS)
 def test_what_is_named_is_found_itself_of_whatever_kind(tmp_path: Path, guard: str) -> None:

@@ -162,6 +162,15 @@ def test_a_fault_of_ours_is_told_to_agents_and_people_get_the_tool_s_own_output(
     assert person.stderr == b"te: internal error; this is the tool's own output\n"
 
 
+@pytest.mark.proves("TE-ERRORS")
+def test_a_text_that_speaks_of_a_fault_is_none(tmp_path: Path) -> None:
+    write(tmp_path, {"a.log": '"error":"internal"\n'})
+    human = "import os; os.environ['TE_AGENT_ID'] = 'human-cli'"
+    for command in (("grep", '"error":"internal"'), ("cat", "a.log")):
+        ran = te(*command, folder=tmp_path, start=human)
+        assert ran.returncode == 0 and ran.stderr == b"" and b"TE_BEGIN" in ran.stdout
+
+
 @pytest.mark.proves("TE-COMMAND")
 def test_the_command_tells_its_version(tmp_path: Path) -> None:
     assert te("--version", folder=tmp_path).stdout.startswith(b"te 0")

@@ -27,10 +27,7 @@ def read(path: Path) -> dict[str, Any]:
     Raises:
         UsageError: It cannot be read; says where.
     """
-    data = _parsed(path, _text(path, _bytes(path)))
-    if not isinstance(data, dict):
-        raise UsageError(f"{path}: it is no JSON object; nothing was changed")
-    return data
+    return _object(path, _text(path, _bytes(path)))
 
 
 def put(path: Path, keys: Sequence[str], value: Any) -> Path | bool | None:
@@ -45,7 +42,7 @@ def put(path: Path, keys: Sequence[str], value: Any) -> Path | bool | None:
     path = Path(os.path.realpath(path))
     before = _bytes(path)
     text = _text(path, before)
-    old = read(path)
+    old = _object(path, text)
     try:
         new = jsonc.put(text, keys, value)
     except jsonc.NotJson as error:
@@ -58,6 +55,13 @@ def put(path: Path, keys: Sequence[str], value: Any) -> Path | bool | None:
     kept = None if before is None else _keep(path)
     _replace(path, mark + new.encode(), before)
     return kept
+
+
+def _object(path: Path, text: str) -> dict[str, Any]:
+    data = _parsed(path, text)
+    if not isinstance(data, dict):
+        raise UsageError(f"{path}: it is no JSON object; nothing was changed")
+    return data
 
 
 def _bytes(path: Path) -> bytes | None:
