@@ -28,6 +28,7 @@ from llm_do_mcp.project.render import Renderer
 from llm_do_mcp.project.scan import scan
 from llm_do_mcp.project.toolmodules import library_of
 from llm_do_mcp.project.worker import read_worker
+from llm_do_mcp.runtime.display import counted
 from llm_do_mcp.serving.surface import Published, publish
 from llm_do_mcp.toolsets.workbench import Workbench
 
@@ -73,10 +74,10 @@ class Report:
         """All of it in one line: `3 errors, 1 warning`, or `ok: 12 workers, 4 published`."""
         errors, warnings = len(self.of("error")), len(self.of("warning"))
         if errors:
-            return ", ".join([_counted(errors, "error"), *([_counted(warnings, "warning")] if warnings else [])])
+            return ", ".join([counted(errors, "error"), *([counted(warnings, "warning")] if warnings else [])])
         published = len(self.project.exports) if self.project is not None else 0
-        more = f"; {_counted(warnings, 'warning')}" if warnings else ""
-        return f"ok: {_counted(len(self.workers), 'worker')}, {published} published{more}"
+        more = f"; {counted(warnings, 'warning')}" if warnings else ""
+        return f"ok: {counted(len(self.workers), 'worker')}, {published} published{more}"
 
     def to_json(self) -> dict[str, Any]:
         """As `llm-do check --json` has it."""
@@ -267,10 +268,6 @@ def _told(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Findings in order, each once: several workers may share what is wrong."""
     ranks = ("error", "warning", "note")
     return tuple(sorted(dict.fromkeys(findings), key=lambda finding: (ranks.index(finding.severity), finding.order)))
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _project(project: Project) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def folders(project: Project, workers: Sequence[Worker], places: Places) -> Iter
     own = {root.alias for root in project.roots}
     for root in project.roots:
         if (message := _missing(root)) is not None:
-            yield places.of_manifest("warning", message, *_key(project, root))
+            yield places.of_manifest("warning", message, *_key(root))
     for worker in workers:
         for root in worker.roots:
             if root.alias not in own and (message := _missing(root)) is not None:
@@ -38,7 +38,7 @@ def folders(project: Project, workers: Sequence[Worker], places: Places) -> Iter
         written = settings.paths[root.alias].root if settings is not None else ""
         if written.startswith("~") or os.path.isabs(written):
             message = f"sandbox.paths.{root.alias}: {written} is absolute, so workers reach {root.path} ({root.mode})"
-            yield places.of_manifest("note", message, *_key(project, root))
+            yield places.of_manifest("note", message, *_key(root))
 
 
 def models(bench: Workbench, workers: Sequence[Worker], places: Places) -> Iterator[Finding]:
@@ -137,7 +137,7 @@ def _missing(root: Root) -> str | None:
     return f"sandbox.paths.{root.alias}: the folder does not exist yet; {then}"
 
 
-def _key(project: Project, root: Root) -> tuple[str, ...]:
+def _key(root: Root) -> tuple[str, ...]:
     """Where the manifest has a root."""
     return ("sandbox", "paths", root.alias, "root")
 

@@ -12,8 +12,8 @@ from llm_do_mcp.errors import NotExported, NotLookedUp, ProjectError, WorkerNotF
 from llm_do_mcp.project.build import BrokenWorker
 from llm_do_mcp.project.checked import collecting, nearest, quoted
 from llm_do_mcp.project.effective import ANY_WORKER
-from llm_do_mcp.project.references import covers
-from llm_do_mcp.toolsets.workbench import Workbench, is_glob
+from llm_do_mcp.project.references import covers, is_glob
+from llm_do_mcp.toolsets.workbench import Workbench
 
 if TYPE_CHECKING:
     from llm_do_mcp.project.effective import Worker

@@ -20,7 +20,7 @@ import anyio
 
 from llm_do_mcp.models.attachments import PDF, TEXT
 from llm_do_mcp.models.failures import failure
-from llm_do_mcp.models.turn import Block, Request
+from llm_do_mcp.models.turn import Block, Request, attachments_of
 
 MOST_PAGES = 600
 """Pages that the Messages API takes in a request."""
@@ -103,13 +103,7 @@ async def _read(data: bytes, *, text: bool) -> Pdf:
 
 
 def _pdfs(request: Request) -> list[Block]:
-    return [
-        block
-        for message in request.messages
-        if not isinstance(message["content"], str)
-        for block in message["content"]
-        if block["type"] == "attachment" and block["media_type"] == PDF
-    ]
+    return [block for block in attachments_of(request) if block["media_type"] == PDF]
 
 
 def _replaced(message: Mapping[str, Any], texts: Mapping[int, Block]) -> Mapping[str, Any]:

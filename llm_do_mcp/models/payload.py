@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from llm_do_mcp.models.attachments import IMAGES, PDF, TEXT
 from llm_do_mcp.models.capabilities import Capabilities
 from llm_do_mcp.models.failures import failure
 from llm_do_mcp.models.grammar import grammars
-from llm_do_mcp.models.turn import Request
+from llm_do_mcp.models.turn import Request, attachments_of
 from llm_do_mcp.sandbox.text import decode
 
 SERVER_SIDE = {
@@ -74,16 +74,10 @@ def stream_arguments(request: Request, model: str, can: Capabilities) -> dict[st
 
 def _check_size(request: Request) -> None:
     """See that a request is not larger than the API takes."""
-    size = sum(len(block["data"]) * 4 // 3 for block in _attachments(request) if block["media_type"] != TEXT)
+    size = sum(len(block["data"]) * 4 // 3 for block in attachments_of(request) if block["media_type"] != TEXT)
     if size > MOST_BYTES:
         what = f"its attachments are {size:,} bytes as they are sent, and a request may have {MOST_BYTES:,}"
         raise failure(request, what, "attach fewer or smaller files")
-
-
-def _attachments(request: Request) -> Iterator[Mapping[str, Any]]:
-    for message in request.messages:
-        if not isinstance(message["content"], str):
-            yield from (block for block in message["content"] if block["type"] == "attachment")
 
 
 def _server_side(tool: Mapping[str, Any], request: Request) -> dict[str, Any]:

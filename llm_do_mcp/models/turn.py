@@ -8,7 +8,7 @@ signatures and must be sent back exactly as they were.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -63,6 +63,13 @@ class Request:
     turn: int = 0
     key: str = ""
     digest: str = ""
+
+
+def attachments_of(request: Request) -> Iterator[Block]:
+    """All that is attached to the messages of a request, in order."""
+    for message in request.messages:
+        if not isinstance(message["content"], str):
+            yield from (block for block in message["content"] if block["type"] == "attachment")
 
 
 @dataclass(frozen=True)

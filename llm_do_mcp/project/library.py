@@ -132,13 +132,8 @@ class Library:
 
     @cached_property
     def python_hash(self) -> str:
-        """SHA-256 over the names and contents of all its Python files; "" where it has none."""
-        import hashlib
-
-        digest = hashlib.sha256()
-        for path in self.python:
-            digest.update(f"{hashlib.sha256(self.files.read_bytes(path)).hexdigest()}  {path}\n".encode())
-        return digest.hexdigest() if self.python else ""
+        """SHA-256 over the names and contents of all its Python files."""
+        return contents.content_hash({path: contents.digest(self.files.read_bytes(path)) for path in self.python})
 
 
 # ---- where libraries lie

@@ -107,9 +107,14 @@ def _inside(inside: str, text: str, workers_root: str, single: Single | None = N
     return Reference(text, identifier, is_path=inside.startswith("./"))
 
 
+def is_glob(text: str) -> bool:
+    """Whether a reference may mean more than one worker."""
+    return any(character in text for character in "*?[")
+
+
 def as_glob(text: str, workers_root: str) -> str | None:
     """A glob on ids, however it is written (`re*`, `./workers/re*.worker`, `utils:*`); None for what is no glob."""
-    if not any(character in text for character in "*?["):
+    if not is_glob(text):
         return None
     library, colon, path = text.rpartition(":")
     pattern = path.removeprefix("./").removeprefix(f"{workers_root}/")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from llm_do_mcp.models.sampling import is_sampling
+from llm_do_mcp.runtime.display import counted
 from llm_do_mcp.runtime.store import OPEN, Event
 
 NO_MODEL = "no model was called"
@@ -157,10 +158,6 @@ def _by_whom(approvals: Sequence[dict[str, str]]) -> str:
     return ", ".join(f"{count} {said}" for said, count in found.items())
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
 def line(account: dict[str, Any]) -> str:
     """The account for people: one short line."""
     parts = [f"run {account['id']}"]
@@ -171,9 +168,9 @@ def line(account: dict[str, Any]) -> str:
         parts.append(f"{sum(account['tokens'].values()):,} tokens")
     if said := money(account):
         parts.append(said)
-    parts.append(_many(account["calls"], "call"))
+    parts.append(counted(account["calls"], "call"))
     if account["approvals"]:
-        parts.append(f"{_many(len(account['approvals']), 'approval')} ({_by_whom(account['approvals'])})")
+        parts.append(f"{counted(len(account['approvals']), 'approval')} ({_by_whom(account['approvals'])})")
     if account["files_changed"]:
-        parts.append(f"{_many(len(account['files_changed']), 'file')} changed")
+        parts.append(f"{counted(len(account['files_changed']), 'file')} changed")
     return " · ".join(parts)

@@ -207,8 +207,8 @@ def notes(run: Run, key: str) -> tuple[str, ...]:
     asked = (run.path + key + ".ok", run.path + key + ".doubt")
     answered = (
         event.data["answer"]
-        for place, event in run.tree.events.items()
-        if event.kind == "ask" and event.state == "answered" and place.startswith(asked)
+        for place, event in run.tree.asked.items()
+        if event.state == "answered" and place.startswith(asked)
     )
     return tuple(
         f"(note of the person who was asked: {answer['note']})"

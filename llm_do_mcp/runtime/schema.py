@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from llm_do_mcp.runtime.display import cut, escape
+from llm_do_mcp.runtime.display import counted, cut, escape
 
 SHOWN = 60
 """Characters of the longest value that is shown as it is."""
@@ -115,10 +115,10 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "exclusiveMaximum": lambda most: f"less than {most}",
     "multipleOf": lambda step: f"a multiple of {step}",
     "pattern": lambda pattern: f"a string that matches {pattern}",
-    "minLength": lambda least: f"a string of at least {_count(least, 'character')}",
-    "maxLength": lambda most: f"a string of at most {_count(most, 'character')}",
-    "minItems": lambda least: f"an array of at least {_count(least, 'item')}",
-    "maxItems": lambda most: f"an array of at most {_count(most, 'item')}",
+    "minLength": lambda least: f"a string of at least {counted(least, 'character')}",
+    "maxLength": lambda most: f"a string of at most {counted(most, 'character')}",
+    "minItems": lambda least: f"an array of at least {counted(least, 'item')}",
+    "maxItems": lambda most: f"an array of at most {counted(most, 'item')}",
 }
 """What a keyword allows, to follow "must be"; of a schema with several, the first of these says the most."""
 
@@ -134,16 +134,12 @@ def _shown(value: Any) -> str:
     if len(text) <= SHOWN:
         return text
     if isinstance(value, str):
-        return f"a string of {_count(len(value), 'character')}"
+        return f"a string of {counted(len(value), 'character')}"
     if isinstance(value, list):
-        return f"an array of {_count(len(value), 'item')}"
+        return f"an array of {counted(len(value), 'item')}"
     return (
-        f"an object of {_count(len(value), 'field')}" if isinstance(value, dict) else f"a number of {len(text)} digits"
+        f"an object of {counted(len(value), 'field')}" if isinstance(value, dict) else f"a number of {len(text)} digits"
     )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 _recent: dict[int, tuple[Mapping[str, Any], Any]] = {}

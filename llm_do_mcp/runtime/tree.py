@@ -100,12 +100,14 @@ class Tree:
     ) -> None:
         self.store, self.row, self.redact = store, row, redact
         self.events = {event.key: event for event in events}
+        self.asked = {event.key: event for event in self.events.values() if event.kind == "ask"}
+        """Those of the records that are questions."""
         self.questions: dict[str, Open] = {}
         self.samples: dict[str, Sample] = {}
         self.grants = {
             _scope(question_of(event)): event.key
-            for event in self.events.values()
-            if event.kind == "ask" and event.state == "answered" and event.data["answer"]["decision"] == "run"
+            for event in self.asked.values()
+            if event.state == "answered" and event.data["answer"]["decision"] == "run"
         }
         self.resumed = not create
         self.active = 1
@@ -152,9 +154,14 @@ class Tree:
 
     def record(self, event: Event) -> None:
         """Append or replace a record; it is durable after the next `commit`."""
-        self.events[event.key] = event
+        self._put(event)
         self._pending[event.key] = event  # what was begun and ended since the last commit is written once
         self._grow()
+
+    def _put(self, event: Event) -> None:
+        self.events[event.key] = event
+        if event.kind == "ask":
+            self.asked[event.key] = event
 
     def keep(self, digest: str, data: bytes) -> None:
         """Keep bytes with the run's records; durable after the next `commit`."""
@@ -301,7 +308,7 @@ class Tree:
     async def settle(self, event: Event) -> None:
         """Go on with a question that has been answered, here or in another process."""
         answer = Answer(**event.data["answer"])
-        self.events[event.key] = event
+        self._put(event)
         # In a run that was just resumed the question may be answered before the body has come to it again.
         waiting = self.questions.pop(event.key, None)
         if waiting is not None and not waiting.answer.done():

@@ -35,7 +35,6 @@ from mcp.types import (
 from llm_do_mcp.errors import ModelError
 from llm_do_mcp.models.attachments import IMAGES
 from llm_do_mcp.models.failures import failure, unavailable
-from llm_do_mcp.models.payload import schema_in_words
 from llm_do_mcp.models.sampling import hint
 from llm_do_mcp.models.turn import Block, Reply, Request, Usage
 from llm_do_mcp.runtime.display import cut, escape
@@ -156,6 +155,8 @@ def params_of(request: Request) -> CreateMessageRequestParams:
     """
     system = request.system
     if request.output_schema is not None:
+        from llm_do_mcp.models.payload import schema_in_words
+
         system = f"{system}\n\n{schema_in_words(request.output_schema)}".lstrip()
     wish = hint(request.model)
     return CreateMessageRequestParams(

@@ -220,10 +220,7 @@ class SeveralProjects(HardenedServer):
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _traced(self, uri: str) -> str | None:
-        for server in self._servers[:-1]:
-            with contextlib.suppress(RunError):
-                return await server.traced(uri)
-        return await self._servers[-1].traced(uri)
+        return await (await self._at(uri)).traced(uri)
 
     async def _grows(self, run: str) -> bool:
         driver = next((server for server in self._servers if server.engine.drives(run)), None)

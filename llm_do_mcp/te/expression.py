@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 MAX_WORDS = 500
 MAX_WORD_CHARACTERS = 1_000
 MAX_BRACKETS = 50
-_ACTS = "te find only finds, and runs and changes nothing"
+ACTS = ("-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls")
+"""What runs or changes something: refused in every form of the command."""
 _REFUSED = {
-    **dict.fromkeys(("-exec", "-execdir", "-ok", "-okdir", "-delete"), _ACTS),
-    **dict.fromkeys(("-fprint", "-fprint0", "-fprintf", "-fls"), _ACTS),
+    **dict.fromkeys(ACTS, "te find only finds, and runs and changes nothing"),
     **dict.fromkeys(("-L", "-follow"), "links are found and never followed"),
     **dict.fromkeys(("-regex", "-iregex"), "-name and -path take globs, and te grep searches texts"),
     **dict.fromkeys(("-print0", "-printf", "-ls"), "it answers with paths, one a line"),

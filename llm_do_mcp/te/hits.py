@@ -75,9 +75,9 @@ class Hits:
         self._asides = Asides(self._relative)
         self._kinds = array("b")
         name = name_asked_for(patterns, fixed=fixed)
-        self._is_symbol = name is not None and query.output == "lines" and not query.invert and not query.only_matching
         self._finder: Finder | None = None
-        if name is not None and self._is_symbol:
+        """What finds the definitions, where a symbol was asked for."""
+        if name is not None and query.output == "lines" and not query.invert and not query.only_matching:
             symbol = Symbol(name, caseless=bool(query.case))
             self._finder = Finder(symbol, accounts, ripgrep, self._kinds, numbers=2 if verify else 1)
         self._definitions: list[Definition] = []
@@ -186,10 +186,7 @@ class Hits:
 
     def _defining(self, definitions: Sequence[Definition]) -> Iterator[Line]:
         for definition in definitions:
-            file = self._writer.file(definition.file)
-            line = file.line(self._accounts.line_at(definition.place))
-            file.close()
-            if line is not None:
+            if (line := self._at(definition.file, definition.place)) is not None:
                 yield line
             else:
                 self._lost[definition.file] = self._lost.get(definition.file, 0) + 1
@@ -230,11 +227,13 @@ class Hits:
         return share
 
     def _whole(self, index: int) -> Iterator[Line]:
+        return self.written(index, (printed for _, printed in self._accounts.lines(index)))
+
+    def _at(self, index: int, place: int) -> Line | None:
+        """The line at a place of a file."""
         file = self._writer.file(index)
         try:
-            for _, printed in self._accounts.lines(index):
-                if (line := file.line(printed)) is not None:
-                    yield line
+            return file.line(self._accounts.line_at(place))
         finally:
             file.close()
 
@@ -246,17 +245,14 @@ class Hits:
         for index, start in goes_on:
             yield from self._use(index, start, None, own, mentions, goes_on)
         for index, start in mentions:
-            file = self._writer.file(index)
-            line = file.line(self._accounts.line_at(start))
-            file.close()
-            if line is not None:
+            if (line := self._at(index, start)) is not None:
                 yield line
 
     def _use(
         self, index: int, start: int, most: int | None, own: set[int], mentions: _Places, goes_on: _Places
     ) -> Iterator[Line]:
         """Lines of one file from a place on that are neither definitions nor mentions; `most` of them."""
-        language = language_of(self._accounts.paths[index])
+        language, is_symbol = language_of(self._accounts.paths[index]), self._finder is not None
         file = self._writer.file(index)
         shown = 0
         try:
@@ -265,7 +261,7 @@ class Hits:
                     return
                 if place in own:
                     continue
-                is_mention = self._is_symbol and self._writer.text_of(printed).lstrip().startswith(language.mentions)
+                is_mention = is_symbol and self._writer.text_of(printed).lstrip().startswith(language.mentions)
                 if is_mention and mentions.add(index, place):
                     continue
                 if (line := file.line(printed)) is not None:

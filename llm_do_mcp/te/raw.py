@@ -15,7 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_ACTS = ("-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls")
 _PIPED = (stat.S_ISFIFO, stat.S_ISREG)
 
 
@@ -34,8 +33,11 @@ def run_raw(arguments: list[str], tell: Callable[[str, str], None] | None = None
         if name not in COMMANDS:
             given = f"not {one_line(name, 40)}" if name else "and none was given"
             raise TeError("unknown_command", f"te -i knows the commands {', '.join(COMMANDS)}, {given}")
-        if name == "find" and (acting := [word for word in arguments if word in _ACTS]):
-            raise TeError("unsupported_option", f"te find does not take {acting[0]}: it only finds, also with -i")
+        if name == "find":
+            from llm_do_mcp.te.expression import ACTS
+
+            if acting := [word for word in arguments if word in ACTS]:
+                raise TeError("unsupported_option", f"te find does not take {acting[0]}: it only finds, also with -i")
         program = _on_path(name)
     except TeError as error:
         name = name if name in COMMANDS else "te"

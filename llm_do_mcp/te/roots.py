@@ -386,17 +386,6 @@ class Workspace:
             self._named.append((root, place.relative))
         return [place]
 
-    def resolve_all(self, arguments: Sequence[str]) -> tuple[list[Place], list[TeError]]:
-        """The places that paths name, and what is wrong with those that name none."""
-        places: list[Place] = []
-        errors: list[TeError] = []
-        for argument in arguments:
-            try:
-                places.extend(self.resolve(argument))
-            except TeError as error:
-                errors.append(error)
-        return places, errors
-
     def hides(self, name: str) -> bool:
         """Whether nothing of this name is ever seen."""
         return _folded(name) in self.hidden

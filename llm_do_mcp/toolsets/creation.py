@@ -7,6 +7,7 @@ may not use, a schema that is not there) is refused before anybody is asked.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from llm_do_mcp.errors import InvalidInput, ModelError, ProjectError, WorkerNotFound
@@ -16,6 +17,7 @@ from llm_do_mcp.project.checked import quoted
 from llm_do_mcp.project.references import BUILT_IN, is_id
 from llm_do_mcp.runtime.function import JSON, Declaration, Function, Preview
 from llm_do_mcp.runtime.gate import Call
+from llm_do_mcp.runtime.policy import Rule
 from llm_do_mcp.runtime.threads import in_thread
 from llm_do_mcp.toolsets.generated import CREATE, Made, rules_from
 
@@ -27,8 +29,8 @@ WORKER_CREATE = "worker_create"
 MAX_INSTRUCTIONS = 100_000
 
 
-def declare(worker: Worker, bench: Workbench) -> tuple[Declaration, ...]:
-    """Making workers, where a worker is given that."""
+def declare(worker: Worker, policy: Sequence[Rule]) -> tuple[Declaration, ...]:
+    """Making workers, where a worker is given that; `policy` is for what it calls."""
     if not worker.creates_workers:
         return ()
     text = {"type": "string"}
@@ -40,7 +42,7 @@ def declare(worker: Worker, bench: Workbench) -> tuple[Declaration, ...]:
         "output_schema_ref": {**text, "description": "a schema of the project, such as schemas/report.json"},
         "force": {"type": "boolean", "description": "replace one that was made before"},
     }
-    strict = [rule for rule in bench.rules_of(worker) if rule.decision != "allow"]
+    strict = [rule for rule in policy if rule.decision != "allow"]
     return (
         Declaration(
             name=CREATE,

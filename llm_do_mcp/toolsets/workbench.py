@@ -18,7 +18,7 @@ from llm_do_mcp.models.sampling import is_sampling
 from llm_do_mcp.models.select import check_names, open_model
 from llm_do_mcp.project.checked import together
 from llm_do_mcp.project.identity import code_hash
-from llm_do_mcp.project.references import BUILT_IN
+from llm_do_mcp.project.references import BUILT_IN, is_glob
 from llm_do_mcp.project.settings import EVERY_FUNCTION
 from llm_do_mcp.project.toolmodules import library_of, normal
 from llm_do_mcp.runtime.account import calls_model
@@ -150,7 +150,7 @@ class Workbench:
         await in_thread(self.callees_of, worker)  # loads them: a class as a schema takes its time
         rendered = await self.rendered(worker, given, params)
         plain = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-        declarations = await self.declarations(worker)
+        declarations, policy = await self.declarations(worker), self.rules_of(worker)
         return Definition(
             kind="worker",
             name=worker.id,
@@ -163,8 +163,8 @@ class Workbench:
             models=self.models_of(worker),
             output_schema=worker.output_schema,
             functions=declarations,
-            hidden=self._hidden(worker, declarations, unattended),
-            rules=self.rules_of(worker),
+            hidden=self._hidden(worker, declarations, policy, unattended),
+            rules=policy,
             limits=limits_of(worker),
             server_side_tools=server_side_tools_of(worker),
             code=code_hash(worker, rendered.included),
@@ -231,9 +231,10 @@ class Workbench:
         own = {delegation.own_name(callee): callee.id for callee in callees if callee.input_schema is not None}
         return (*rules.of_worker(self.project, worker, own), *self.generated.rules(worker))
 
-    def _hidden(self, worker: Worker, declarations: Sequence[Declaration], unattended: bool) -> tuple[str, ...]:
+    def _hidden(
+        self, worker: Worker, declarations: Sequence[Declaration], policy: Sequence[Rule], unattended: bool
+    ) -> tuple[str, ...]:
         """The functions that a worker's model is not told of, since calls of them could only be refused."""
-        policy = self.rules_of(worker)
 
         def may_be_made(declaration: Declaration) -> bool:
             answers = overview.answers(policy, declaration, "worker")
@@ -261,17 +262,17 @@ class Workbench:
         Raises:
             ProjectError: Settings of a toolset that cannot be used.
         """
-        toolsets = worker.toolsets
+        toolsets, policy = worker.toolsets, self.rules_of(worker)
         found: list[Declaration] = []
         if toolsets.filesystem is not None:
             found += filesystem.declare(worker.roots)
         found += self.delegation_of(worker)
-        found += creation.declare(worker, self)
+        found += creation.declare(worker, policy)
         if toolsets.te is not None:
-            restricted = rules.restricted(worker.roots, self.rules_of(worker), "worker")
+            restricted = rules.restricted(worker.roots, policy, "worker")
             found += search.declare(self.project, worker.roots, restricted)
         if toolsets.shell is not None:
-            usual = rules.searchable(worker.roots, self.rules_of(worker), "worker")
+            usual = rules.searchable(worker.roots, policy, "worker")
             found += shell.declare(toolsets.shell, worker.roots, usual, worker.path)
         return tuple(found)
 
@@ -488,8 +489,3 @@ def server_side_tools_of(worker: Worker) -> tuple[Mapping[str, JSON], ...]:
 def limits_of(worker: Worker) -> Limits:
     """A worker's limits, with the defaults for what it does not set."""
     return Limits(**worker.limits.model_dump(exclude_none=True))
-
-
-def is_glob(name: str) -> bool:
-    """Whether a name in `allow_workers` means more than one worker."""
-    return bool(set(name) & set("*?["))

@@ -31,7 +31,6 @@ class Heard:
     Args:
         problem: Why it could not be spoken to, in one line, or "".
         seconds: From its start to its first answer.
-        instructions: What it tells a model about itself.
         lists: "tools", "prompts", "resources" → what is in them; without those that it does not have.
         strays: Lines on its output that are no messages.
         errors: Lines on its error output.
@@ -39,7 +38,6 @@ class Heard:
 
     problem: str = ""
     seconds: float = 0.0
-    instructions: str = ""
     lists: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     strays: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -66,10 +64,8 @@ def speak(command: Sequence[str], env: Mapping[str, str], era: str) -> Heard:
         return heard
     conversation = _Conversation(process, era, heard)
     try:
-        first = conversation.hello()
+        capabilities = conversation.hello().get("capabilities") or {}
         heard.seconds = time.monotonic() - began
-        heard.instructions = first.get("instructions") or ""
-        capabilities = first.get("capabilities") or {}
         for method, kind in _LISTS.items():
             if kind in capabilities:
                 heard.lists[kind] = conversation.ask(method)[kind]
