@@ -30,6 +30,8 @@ _TEXTS = {"command": ("id", "session_id", "cmd", "mode"), "next_action": ("of", 
 _MOST_ARGUMENTS = 50
 _LONGEST_ARGUMENT = 300
 _SIMILAR = 0.5
+_WRITTEN_WITHIN = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02)
+"""Seconds between looks at a line that has no end yet."""
 
 
 class Log:
@@ -55,8 +57,7 @@ class Log:
             os.makedirs(folder, exist_ok=True)
             with self._open(os.O_RDWR | os.O_APPEND | os.O_CREAT) as file:
                 # Whoever wrote last may have been stopped in the middle: that line is lost, but not this one.
-                is_torn = file.seek(0, os.SEEK_END) > 0 and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n"
-                os.write(file.fileno(), b"\n" + line if is_torn else line)
+                os.write(file.fileno(), b"\n" + line if _is_torn(file.fileno()) else line)
 
     def events(self, most: int | None = None) -> Iterator[Event]:
         """All events, or those in the last `most` bytes; lines that are none are passed over."""
@@ -88,6 +89,18 @@ class Log:
             shown = {name: event[name] for name in ("timestamp", "agent_id", "session_id")}
             self.append({"event": "next_action", "of": before["id"], **shown, "action": action})
         self.append(event)
+
+
+def _is_torn(handle: int) -> bool:
+    """Whether a log's last line has no end, and is not being written at this moment: then the end comes at once."""
+    for wait in _WRITTEN_WITHIN:
+        time.sleep(wait)
+        if not os.fstat(handle).st_size:
+            return False
+        os.lseek(handle, -1, os.SEEK_END)
+        if os.read(handle, 1) == b"\n":
+            return False
+    return True
 
 
 def command_event(

@@ -81,10 +81,10 @@ async def ended(engine: Engine, run: str) -> Done:
     return event
 
 
-async def finished(engine: Engine, run: str, decide: Callable[[Question], Answer]) -> Done:
-    """How the run ends where every question is decided by a function."""
+async def finished(engine: Engine, run: str, decide: Callable[[Question], Answer], *, gather: float = 0.0) -> Done:
+    """How the run ends where every question is decided by a function; `gather` as `Engine.advance` has it."""
     while True:
-        event = await engine.advance(run)
+        event = await engine.advance(run, gather=gather)
         if isinstance(event, Done):
             return event
         assert isinstance(event, Asks)

@@ -141,7 +141,7 @@ async def test_the_same_question_is_put_once_where_made_twice_is_as_made_once(
         return Answer(decision, by="client")
 
     async with Workshop(tmp_path, files) as shop:
-        done = await shop.run(calling(*[call] * 5), decide)
+        done = await shop.run(calling(*[call] * 5), decide, gather=20.0)  # until all five wait, as a front does
     assert len(put) == questions
     by = ["client"] * questions + ["the same question"] * (5 - questions)
     assert sorted(one["by"] for one in done.account["approvals"]) == by

@@ -103,10 +103,16 @@ class Workshop:
         return await self.engine.start(called.id, self.bench.define_call(declaration, value, ()))
 
     async def run(
-        self, given: Any = "", decide: Callable[[Question], Answer] = refuse, name: str = "main", **arguments: Any
+        self,
+        given: Any = "",
+        decide: Callable[[Question], Answer] = refuse,
+        name: str = "main",
+        *,
+        gather: float = 0.0,
+        **arguments: Any,
     ) -> Done:
-        """How a call of a worker ends."""
-        return await finished(self.engine, await self.start(given, name, **arguments), decide)
+        """How a call of a worker ends; `gather` as `Engine.advance` has it."""
+        return await finished(self.engine, await self.start(given, name, **arguments), decide, gather=gather)
 
     async def told(self, *calls: tuple[str, Mapping[str, Any]], decide: Callable[[Question], Answer] = refuse) -> Any:
         """What the main worker's model is told after these calls: a list of (text, whether it is an error)."""
