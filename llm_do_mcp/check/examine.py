@@ -159,10 +159,12 @@ class _Examination:
         self._findings += dead_entries(self._bench, self._found, self._places)
         if self._is_whole and not self._is_file:
             self._findings += unreachable(self._found, self._places)
+            self._findings += odd.strays(self._project)
         self._findings += odd.folders(self._project, self._workers, self._places)
         self._findings += odd.models(self._bench, self._workers, self._places)
         self._findings += odd.prices(self._bench, self._workers, self._places)
         self._findings += odd.network(self._workers, self._places)
+        self._findings += odd.creation(self._workers, self._places)
         self._findings += odd.commands(self._workers, self._project.root, self._places)
         self._findings += odd.libraries(self._project, self._places)
         self._findings += map(Finding.of, await templates)

@@ -11,6 +11,7 @@ from llm_do_mcp.check.places import Places
 from llm_do_mcp.errors import LlmDoError, ModelError, ProjectError
 from llm_do_mcp.project import contents, libslock
 from llm_do_mcp.project.files import ProjectFiles
+from llm_do_mcp.project.references import MAIN_FILE, SUFFIXES
 from llm_do_mcp.toolsets.shell_paths import inside
 
 if TYPE_CHECKING:
@@ -93,6 +94,26 @@ def network(workers: Sequence[Worker], places: Places) -> Iterator[Finding]:
             what = "denies functions of network risk and server-side tools"
             message = f"network_enabled: false {what}; it does not isolate Python or shell commands"
             yield places.of_worker("note", f"{message}, which can reach the network all the same", worker, location)
+
+
+def creation(workers: Sequence[Worker], places: Places) -> Iterator[Finding]:
+    """Folders for new workers, which once could be named."""
+    for worker in workers:
+        delegation = worker.toolsets.delegation
+        made = None if delegation is None else delegation.worker_create
+        if made is not None and made.output_dir is not None:
+            message = "worker_create.output_dir changes nothing: new workers are kept for the session, nowhere else"
+            location = ("toolsets", "delegation", "worker_create", "output_dir")
+            yield places.of_worker("warning", message, worker, location)
+
+
+def strays(project: Project) -> Iterator[Finding]:
+    """Files at the project's root that are workers by their names, and by their place are none."""
+    known = project.scan().workers.values()
+    for name in sorted(os.listdir(project.root)):
+        if name.endswith(SUFFIXES[0]) and name not in known:
+            where = f"{MAIN_FILE} and what is below {project.manifest.workers.root}/"
+            yield Finding("warning", f"no worker of the project, since its workers are {where}; move it there", name)
 
 
 def commands(workers: Sequence[Worker], project: str, places: Places) -> Iterator[Finding]:

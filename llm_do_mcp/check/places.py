@@ -65,7 +65,8 @@ class Places:
                 for place in document.values:
                     if place[:-1] == location and _is_spelling(_value(document, place), text):
                         return Finding.of(document.error(message, place), severity)
-        return self.of_worker(severity, message, worker, *lists)
+        named = [(*location[:-1], text) for location in lists]  # `helper: {}` beside the list says it, too
+        return self.of_worker(severity, message, worker, *named, *lists)
 
     def of_rule(self, severity: Severity, message: str, rule: Rule) -> Finding:
         """A finding about a rule of the policy, by the words in which the rule says where it comes from."""

@@ -388,7 +388,8 @@ class _Build:
                     ids.append(self._permitted(reference))
         if lock_worker is not None:
             ids.append(lock_worker)
-        if delegation is not None and delegation.worker_call and not ids:
+        made = delegation is not None and delegation.worker_create is not None and delegation.worker_create.enabled
+        if delegation is not None and delegation.worker_call and not ids and not made:
             message = "worker_call by itself allows nobody; write `allow_workers: [ids]`, or ['*'] for any worker"
             self._problem(message, "toolsets", "delegation", "worker_call")
         return tuple(dict.fromkeys(ids))

@@ -133,7 +133,13 @@ class Worker:
         """Whether it may propose new workers: its delegation says so, or that it may call any worker."""
         delegation = self.toolsets.delegation
         said = None if delegation is None else delegation.worker_create
-        return self.lock_worker is None and (ANY_WORKER in (self.allow_workers or ()) if said is None else said)
+        return self.lock_worker is None and (ANY_WORKER in (self.allow_workers or ()) if said is None else said.enabled)
+
+    @property
+    def calls_made_workers(self) -> bool:
+        """Whether it may call every worker that is made in its session, whatever that one's name is."""
+        delegation = self.toolsets.delegation
+        return self.creates_workers and delegation is not None and bool(delegation.worker_call)
 
     @property
     def delegates_to(self) -> tuple[str, ...]:

@@ -31,14 +31,6 @@ def _switched_on(value: Any) -> Any:
     return True if value is None or value == {} else value
 
 
-def _created(value: Any) -> Any:
-    """`worker_create`, also as a mapping without settings."""
-    if isinstance(value, Mapping) and value:
-        how = "new workers are kept for the session, in a folder of its own; write `worker_create: true`"
-        raise ValueError(f"{quoted(next(iter(value)))} is no setting: {how}")
-    return _switched_on(value)
-
-
 def _models(value: Any) -> Any:
     """`model: null`, which programs write where there is none, names none."""
     return [] if value is None else [value] if isinstance(value, str) else value
@@ -188,11 +180,36 @@ class Toolset(Checked):
     approval_config: dict[Text, PreApproval] = Field(default_factory=dict, alias="_approval_config")
 
 
+def _created(value: Any) -> Any:
+    """`worker_create: true`, or `false`, or with nothing behind it, as what it is short for."""
+    match value:
+        case None:
+            return {}
+        case bool():
+            return {"enabled": value}
+        case Mapping():
+            return value
+        case _:
+            raise ValueError("must be true or false")
+
+
+class WorkerCreation(Checked):
+    """Whether new workers may be made.
+
+    They are kept for the session, in a folder of its own. `output_dir`, which once said where, changes nothing, and
+    `check` says so.
+    """
+
+    enabled: Flag = True
+    output_dir: Text | None = None
+
+
 class Delegation(Toolset):
     """Calls of other workers, and whether new ones may be made, which `allow_workers: ['*']` says as well.
 
-    `allow_templates` and `lock_template` are the older names of the first two keys. `worker_call: {}` is said by these
-    too, and by itself allows nobody.
+    `allow_templates` and `lock_template` are the older names of the first two keys, and `helper: {}` an older way to
+    write `allow_workers: [helper]`. `worker_call: {}` is said by these too; by itself it allows nobody but the workers
+    that are made in the session, where these may be made.
     """
 
     REFUSED: ClassVar[dict[str, str]] = {
@@ -205,10 +222,23 @@ class Delegation(Toolset):
 
     allow_workers: Texts | None = None
     lock_worker: Text | None = None
-    worker_create: Annotated[Flag | None, BeforeValidator(_created)] = None
+    worker_create: Annotated[WorkerCreation | None, BeforeValidator(_created)] = None
     worker_call: Annotated[Literal[True] | None, BeforeValidator(_switched_on)] = None
     allow_templates: Texts | None = None
     lock_template: Text | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named_by_keys(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        known = {*(field.alias or name for name, field in cls.model_fields.items()), *cls.REFUSED}
+        named = [key for key, said in value.items() if key not in known and said in (None, {})]
+        listed = value.get("allow_workers") or []
+        if not named or not isinstance(listed, list | tuple):
+            return value
+        others = {key: said for key, said in value.items() if key not in named}
+        return {**others, "allow_workers": [*listed, *named]}
 
 
 def _command_pattern(text: str) -> str:

@@ -21,6 +21,7 @@ from llm_do_mcp.runtime.gate import Call
 from llm_do_mcp.runtime.schema import problem
 from llm_do_mcp.sandbox.root import Root
 from llm_do_mcp.toolsets import filesystem
+from llm_do_mcp.toolsets.attached import named_apart
 
 if TYPE_CHECKING:
     from llm_do_mcp.project.effective import Worker
@@ -38,6 +39,8 @@ def declare(
     attachments: AttachmentPolicy,
     lock: str | None = None,
     library: str | None = None,
+    *,
+    made: bool = False,
 ) -> tuple[Declaration, ...]:
     """The calls of other workers that a worker is given.
 
@@ -48,22 +51,25 @@ def declare(
         attachments: The caller's policy.
         lock: The only worker that may be called, whatever the model says.
         library: The library that the caller comes from, where names start; None for the project.
+        made: Whether those that are made in this session may be called as well.
     """
-    if not allowed and lock is None:
+    if not allowed and lock is None and not made:
         return ()
-    listed = "; ".join(f"{worker.id}: {worker.description}" if worker.description else worker.id for worker in workers)
+    shown = [f"{worker.id}: {worker.description}" if worker.description else worker.id for worker in workers]
+    listed = "; ".join(shown or allowed or ["those that you make"])
     options = {
         "allowed": list(allowed),
         "lock": lock,
         "roots": [root.to_json() for root in roots],
         "policy": attachments.model_dump(mode="json"),
         "library": library,
+        "made": made,
     }
     declarations = [
         Declaration(
             name="worker.call",
             shown=WORKER_CALL,
-            description=f"Call another worker and get its answer. Workers: {listed or ', '.join(allowed)}.",
+            description=f"Call another worker and get its answer. Workers: {listed}.",
             input_schema=call_schema(),
             risk="read",
             nested=True,
@@ -128,8 +134,9 @@ def bind(declaration: Declaration, bench: Workbench) -> Function:
                 worker = bench.worker(name, options.get("library"))
             except NotExported as error:
                 raise Refused(error.message) from None
-            if options["lock"] is None and not permitted(worker.id, options["allowed"]):
-                allowed = ", ".join(options["allowed"])
+            made = options.get("made") and worker.made_by is not None
+            if options["lock"] is None and not made and not permitted(worker.id, options["allowed"]):
+                allowed = ", ".join(options["allowed"]) or "workers made in this session"
                 library = f" (to be named with its library: {worker.library}:…)" if worker.library else ""
                 raise Refused(f"worker {escape(name)[:80]!r} may not be called from here; allowed: {allowed}{library}")
             await bench.freeze(worker)
@@ -189,7 +196,7 @@ async def attach(
         if size > room:
             raise InvalidInput(f"attachments up to {path} have {size} bytes together, {whose} allows {room}")
         attached.append(Attachment(**found))
-    return tuple(attached)
+    return named_apart(attached)
 
 
 def check_attachments(paths: Sequence[str], callee: AttachmentPolicy, caller: AttachmentPolicy) -> None:

@@ -32,7 +32,8 @@ from llm_do_mcp.runtime.run import Run
 from llm_do_mcp.runtime.threads import in_thread
 from llm_do_mcp.runtime.worker import work
 from llm_do_mcp.sandbox.files import Handles
-from llm_do_mcp.toolsets import creation, custom, delegation, filesystem, overview, rules, search, shell
+from llm_do_mcp.sandbox.root import Root
+from llm_do_mcp.toolsets import attached, creation, custom, delegation, filesystem, overview, rules, search, shell
 from llm_do_mcp.toolsets.generated import Generated
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Workbench:
         self.handles = Handles(tidy=True)
         self.session: set[tuple[str, str]] = set()
         self.generated = Generated()
+        self.attached = attached.Attached(self.handles)
         self._renderers: list[Renderer] = []
         self._models: dict[tuple[object, ...], Model] = {}
         self._hosts: dict[tuple[object, ...], ToolHost] = {}
@@ -150,7 +152,8 @@ class Workbench:
         await in_thread(self.callees_of, worker)  # loads them: a class as a schema takes its time
         rendered = await self.rendered(worker, given, params)
         plain = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-        declarations, policy = await self.declarations(worker), self.rules_of(worker)
+        declarations = await self.declarations(worker, attached.root_of(attachments))
+        policy = self.rules_of(worker)
         return Definition(
             kind="worker",
             name=worker.id,
@@ -243,49 +246,54 @@ class Workbench:
 
         return tuple(declaration.shown for declaration in declarations if not may_be_made(declaration))
 
-    async def declarations(self, worker: Worker) -> tuple[Declaration, ...]:
+    async def declarations(self, worker: Worker, more: Sequence[Root] = ()) -> tuple[Declaration, ...]:
         """The functions that a worker is given. Those of the project's Python are looked at in the tool host.
+
+        Args:
+            worker: Who gets them.
+            more: Folders that it has in this one call, besides its own.
 
         Raises:
             ProjectError: Tools that cannot be used, or two functions of one name.
         """
         shown: dict[str, Declaration] = {}
-        for declaration in (*self.built_in(worker), *await self._custom(worker)):
+        for declaration in (*self.built_in(worker, more), *await self._custom(worker)):
             if shown.setdefault(declaration.shown, declaration) is not declaration:
                 both = f"{shown[declaration.shown].name} and {declaration.name}"
                 raise ProjectError(f"two functions are called {declaration.shown!r}: {both}", path=worker.path)
         return tuple(shown.values())
 
-    def built_in(self, worker: Worker) -> tuple[Declaration, ...]:
-        """The functions that a worker is given without any of the project's Python.
+    def built_in(self, worker: Worker, more: Sequence[Root] = ()) -> tuple[Declaration, ...]:
+        """The functions that a worker is given without any of the project's Python. Arguments as for `declarations`.
 
         Raises:
             ProjectError: Settings of a toolset that cannot be used.
         """
         toolsets, policy = worker.toolsets, self.rules_of(worker)
+        roots = (*worker.roots, *more)
         found: list[Declaration] = []
         if toolsets.filesystem is not None:
-            found += filesystem.declare(worker.roots)
-        found += self.delegation_of(worker)
+            found += filesystem.declare(roots)
+        found += self.delegation_of(worker, roots)
         found += creation.declare(worker, policy)
         if toolsets.te is not None:
-            restricted = rules.restricted(worker.roots, policy, "worker")
-            found += search.declare(self.project, worker.roots, restricted)
+            found += search.declare(self.project, roots, rules.restricted(roots, policy, "worker"))
         if toolsets.shell is not None:
-            usual = rules.searchable(worker.roots, policy, "worker")
-            found += shell.declare(toolsets.shell, worker.roots, usual, worker.path)
+            usual = rules.searchable(roots, policy, "worker")
+            found += shell.declare(toolsets.shell, roots, usual, worker.path)
         return tuple(found)
 
-    def delegation_of(self, worker: Worker) -> tuple[Declaration, ...]:
-        """The calls of other workers that a worker is given."""
+    def delegation_of(self, worker: Worker, roots: Sequence[Root]) -> tuple[Declaration, ...]:
+        """The calls of other workers that a worker is given; what lies in `roots` it can attach."""
         allowed = worker.allow_workers or ()
         return delegation.declare(
             self.callees_of(worker),
             allowed,
-            worker.roots,
+            roots,
             worker.attachment_policy,
             worker.lock_worker,
             worker.library,
+            made=worker.calls_made_workers,
         )
 
     def callees_of(self, worker: Worker) -> tuple[Worker, ...]:
@@ -378,7 +386,7 @@ class Workbench:
         """The functions of a run's definition, with their code."""
         if run.tree.resumed:
             await self.generated.restore(run.tree)
-        return Functions(tuple(self._bind(declaration) for declaration in run.definition.functions))
+        return Functions(tuple(self._bind(self.attached.placed(one, run)) for one in run.definition.functions))
 
     def _bind(self, declaration: Declaration) -> Function:
         if declaration.toolset == "filesystem":
@@ -396,11 +404,12 @@ class Workbench:
     async def body(self, run: Run) -> JSON:
         """Drives a run: all that is below it has the project, and its Python, as they were when it began."""
         if self._snapshot is not None:
-            return await work(run, self)
+            async with self.attached.laid_out(run):
+                return await work(run, self)
         with self.host.snapshot() as host:
             bench = copy.copy(self)
             bench._snapshot = host
-            return await work(run, bench)
+            return await bench.body(run)
 
     async def freeze(self, worker: Worker) -> None:
         """Let what a worker and those that it may call are made of be what it is now, whatever is edited meanwhile.
@@ -461,6 +470,7 @@ class Workbench:
             renderer.close()
         self.handles.close()
         self.generated.close()
+        self.attached.close()
 
 
 UNBOUND = Limits(max_turns=10**9, max_tool_calls=10**9, max_tokens=10**12, timeout_s=10**9, max_depth=10**9)

@@ -317,3 +317,22 @@ sandbox: {{paths: {{all: {root}}}}}
     assert [note.partition(" may change")[0].partition(": ")[2] for note in notes] == (
         ["toolsets.shell: a command that runs without asking"] if told else []
     )
+
+
+@pytest.mark.proves("CHECK-OLD")
+async def test_the_folder_that_new_workers_once_went_to_is_told_to_change_nothing(tmp_path: Path) -> None:
+    keys = "toolsets: {delegation: {worker_call: {}, worker_create: {output_dir: ./new}}}\nmodel: " + MODEL
+    (warning,) = said(await look(tmp_path, {"main.worker": worker(keys)}), "warning")
+    assert warning == (
+        "main.worker:2:70: worker_create.output_dir changes nothing: new workers are kept for the session, nowhere else"
+    )
+
+
+@pytest.mark.proves("CHECK-STRAYS")
+async def test_a_worker_in_the_wrong_place_is_named(tmp_path: Path) -> None:
+    files = {"project.yaml": f"model: {MODEL}\n", "main.worker": worker(), "lost.worker": worker()}
+    warnings = said(await look(tmp_path, files), "warning")
+    assert warnings == [
+        "lost.worker: no worker of the project, since its workers are main.worker and what is below workers/; "
+        "move it there"
+    ]

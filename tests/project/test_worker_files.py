@@ -90,7 +90,7 @@ def test_a_worker_in_another_encoding_is_refused(make: Make, tmp_path: Path, con
         ("toolsets: {filesytem: }", "2:12: unknown key 'filesytem'; did you mean 'filesystem'?"),
         ("toolsets: {delegation: {max_bytes: 1}}", "write `attachment_policy: {max_total_bytes: …}` into the worker"),
         ("toolsets: {delegation: {debug: true}}", "2:25: unknown key 'debug'; set LLM_DO_DEBUG=1 in the environment"),
-        ("toolsets: {delegation: {helper: {}}}", "a worker that may be called is named in `allow_workers: […]`"),
+        ("toolsets: {delegation: {helper: {a: 1}}}", "a worker that may be called is named in `allow_workers: […]`"),
         ("functions: x", "2:1: unknown key 'functions'; code in a worker is never run"),
     ],
 )
@@ -120,10 +120,10 @@ def test_an_unknown_key_is_refused_with_the_nearest_known(keys: str, says: str) 
         ("sandbox: {paths: {a: {root: x, suffixes: [md]}}}", "'md' is not a suffix; write it with its dot"),
         ("approvals: [{function: x, decision: maybe}]", "approvals.0.decision: must be 'allow', 'ask' or 'deny'"),
         (
-            "toolsets: {delegation: {worker_create: {output_dir: ./new}}}",
-            "toolsets.delegation.worker_create: 'output_dir' is no setting: new workers are kept for the session, in a "
-            "folder of its own; write `worker_create: true`",
+            "toolsets: {delegation: {worker_create: {outputs: ./new}}}",
+            "w.worker:2:41: unknown key 'outputs'; did you mean 'output_dir'?",
         ),
+        ("toolsets: {delegation: {worker_create: maybe}}", "delegation.worker_create: must be true or false"),
         ("toolsets: {delegation: {worker_call: false}}", "toolsets.delegation.worker_call: must be true, not false"),
         ("toolsets: {custom: some}", "toolsets.custom: must be 'all', a list of function names"),
         ("params: {a b: 1}", "parameter 'a b' may have letters, digits and _ only"),
@@ -189,6 +189,13 @@ def test_worker_call_may_be_named_beside_whom_it_may_call(make: Make) -> None:
     with pytest.raises(ProjectError) as caught:
         make({"main.worker": worker("toolsets: {delegation: {worker_call: {}}}")}).worker("main")
     assert str(caught.value).startswith("main.worker:2:38: worker_call by itself allows nobody; write `allow_workers:")
+
+
+@pytest.mark.proves("PROJECT-SEED-KEYS")
+def test_whom_a_worker_may_call_may_be_named_by_keys_of_its_delegation(make: Make) -> None:
+    named = "toolsets: {delegation: {w: {}, allow_workers: [v], worker_create: {output_dir: ./new}}}"
+    made = make({"main.worker": worker(named), "workers/w.worker": worker(), "workers/v.worker": worker()})
+    assert made.worker("main").allow_workers == ("v", "w") and made.worker("main").creates_workers
 
 
 @pytest.mark.proves("PROJECT-SEED-KEYS")

@@ -160,6 +160,16 @@ async def test_it_is_called_only_where_allowed(tmp_path: Path, allowed: str, say
     assert says in done.output
 
 
+@pytest.mark.proves("GENERATED-WHO")
+async def test_worker_call_beside_worker_create_is_for_what_was_made_and_for_nothing_else(tmp_path: Path) -> None:
+    keys = "toolsets: {delegation: {worker_call: {}, worker_create: {output_dir: ./workers/generated}}}"
+    async with shop(tmp_path, keys, files={"workers/own.worker": worker()}) as workshop:
+        done = await workshop.run(turns(make(), call()), approve)
+        refused = await workshop.run(turns(call(worker="own")), approve)
+    assert "system" in done.output
+    assert "worker 'own' may not be called from here; allowed: workers made in this session" in refused.output
+
+
 @pytest.mark.proves("GENERATED-CHECKED")
 @pytest.mark.parametrize(
     ("changes", "says"),
