@@ -642,6 +642,7 @@ section(
         "CHECK-IMPORT-TOOLS": "With --import-tools functions are seen, and what is broken has its file and line.",
         "CHECK-JSON": "The report as data has one form, whatever was found.",
         "CHECK-LIBRARIES": "Libraries that are not locked are odd; changed ones, and broken workers in use, are wrong.",
+        "CHECK-LIGHT": "`check` and `list` import neither the protocol's SDK nor a model's, nor the database.",
         "CHECK-MODEL": "Workers without a model are a warning with the ways to name one; a wrong name is an error.",
         "CHECK-UNNAMED": "It is told that a command may change what is protected where its words do not name it.",
         "CHECK-NETWORK": "It is told that `network_enabled: false` isolates neither Python nor shell commands.",

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-from mcp.server.auth.middleware.auth_context import get_access_token
-from mcp.server.auth.provider import AccessToken
+if TYPE_CHECKING:
+    from mcp.server.auth.provider import AccessToken
 
 Scope = Literal["call", "write", "approve"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -46,6 +46,9 @@ OWNER = Caller("", SCOPES)
 
 def caller() -> Caller:
     """Who the request that is being answered comes from."""
+    # Here, since `check` uses this module's table and has no other use for the SDK.
+    from mcp.server.auth.middleware.auth_context import get_access_token
+
     token = get_access_token()
     return OWNER if token is None else Caller(principal_of(token), token.scopes)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -160,3 +162,21 @@ def test_list_gives_workers_tools_and_what_is_broken_as_data(project: Path) -> N
     assert {"name": "shop", "calls": "main"} in found["tools"]
     (broken,) = found["broken"]
     assert broken.startswith("workers/bad.worker:2:1: unknown key 'modle'")
+
+
+@pytest.mark.proves("CHECK-LIGHT")
+@pytest.mark.parametrize("command", ["check", "list"])
+def test_looking_at_a_project_imports_neither_the_protocol_nor_a_model_sdk(project: Path, command: str) -> None:
+    program = """
+import sys
+from llm_do_mcp.cli.run import main
+
+sys.argv = ["llm-do", *sys.argv[1:]]
+try:
+    main()
+except SystemExit as end:
+    assert not end.code
+print([name for name in ("mcp", "anthropic", "sqlite3") if name in sys.modules], "yaml" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program, command, project], capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines()[-1:] == ["[] True"], done.stderr
