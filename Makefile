@@ -6,9 +6,11 @@
 #   make clients       fetch the clients of other people's that some tests use (a Node from PyPI where there is none that
 #                      is new enough, programs from npm); without them these tests are skipped, and say so
 #   make conformance   run the protocol's own suite against the server, for both eras; prints how many checks passed
+#   make llama         fetch llama.cpp and run the tests that want a real local server; without it they are skipped.
+#                      LLM_DO_TEST_GGUF=FILE names a model, else a tiny one is written
 #   make torture       the long forms of the tests: races of 30 s, hundreds of kills
-#   make bench         speed and memory, side by side with a bare MCP server, pydantic-ai's loop and ripgrep; how well
-#                      te ranks (fetches trees of source, 3 GB unpacked, into the cache folder)
+#   make bench         speed and memory, side by side with fastmcp and a bare MCP server, pydantic-ai's loop and ripgrep;
+#                      how well te ranks (fetches trees of source, 3 GB unpacked, into the cache folder)
 #   make setup         only set up; PYTHON=python3.12 chooses the interpreter
 
 PYTHON ?= python3
@@ -16,7 +18,7 @@ VENV := .venv
 RUN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check clients conformance torture bench
+.PHONY: setup demo test check clients conformance llama torture bench
 
 setup: $(STAMP)
 
@@ -45,9 +47,13 @@ clients: $(STAMP)
 conformance: clients
 	@$(RUN)/python -m tests.conformance
 
+llama: $(STAMP)
+	@$(RUN)/python -m pip install --quiet --group llama
+	$(RUN)/python -m pytest tests/models/test_llama.py
+
 torture: $(STAMP)
 	$(RUN)/python -m pytest --torture -m torture
 
-bench: $(STAMP)
+bench: clients
 	$(RUN)/python -m pip install --quiet --group bench
 	$(RUN)/python -m tests.bench

@@ -16,6 +16,7 @@ import llm_do_mcp
 PACKAGE = Path(llm_do_mcp.__file__).parent
 LAYERS = (
     "errors",
+    "leftovers",
     "toolhost",
     "sandbox",
     "te",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from llm_do_mcp.check.finding import Finding
+from llm_do_mcp.check.finding import Finding, Severity
 from llm_do_mcp.check.places import Places
 from llm_do_mcp.errors import LlmDoError, ModelError, ProjectError
 from llm_do_mcp.project import contents, libslock
@@ -56,24 +56,30 @@ def models(bench: Workbench, workers: Sequence[Worker], places: Places) -> Itera
             yield places.of_manifest("warning", message)
     for worker in workers:
         for name in worker.model:
-            if (problem := _model_problem(bench, name)) is not None:
+            if (problem := model_problem(bench, name)) is not None:
                 if worker.library is not None and name in bench.project.manifest.model:
                     yield places.of_manifest("error", problem, "model")
                 else:
                     yield places.of_worker("error", problem, worker, ("model",))
 
 
-def prices(bench: Workbench, workers: Sequence[Worker], places: Places) -> Iterator[Finding]:
-    """Prices of models that nobody has, and limits of cost that cannot be held."""
-    from llm_do_mcp.models.prices import covers
+def of_models(bench: Workbench, workers: Sequence[Worker], places: Places) -> Iterator[Finding]:
+    """What the manifest says of models that nobody has, and limits of cost that cannot be held."""
+    from llm_do_mcp.models.naming import covers
     from llm_do_mcp.models.turn import Usage
     from llm_do_mcp.runtime.account import calls_model
 
     used = dict.fromkeys(name for worker in workers for name in worker.model if calls_model(name))
-    for name in bench.project.manifest.prices:
-        if not any(covers(name, model) for model in used):
-            message = f"prices: no worker has a model {name}; models: {', '.join(used) or 'none'}"
-            yield places.of_manifest("warning", message, "prices", name)
+    manifest = bench.project.manifest
+    said: tuple[tuple[Severity, str, Iterable[str]], ...] = (
+        ("warning", "prices", manifest.prices),
+        ("note", "model_capabilities", manifest.model_capabilities),  # of a server that a machine may have
+    )
+    for severity, key, names in said:
+        for name in names:
+            if not any(covers(name, model) for model in used):
+                message = f"{key}: no worker has a model {name}; models: {', '.join(used) or 'none'}"
+                yield places.of_manifest(severity, message, key, name)
     for worker in workers:
         unknown = [name for name in worker.model if calls_model(name) and bench.cost(name, Usage()) is None]
         if worker.limits.max_cost is not None and unknown:
@@ -94,6 +100,25 @@ def network(workers: Sequence[Worker], places: Places) -> Iterator[Finding]:
             what = "denies functions of network risk and server-side tools"
             message = f"network_enabled: false {what}; it does not isolate Python or shell commands"
             yield places.of_worker("note", f"{message}, which can reach the network all the same", worker, location)
+
+
+def fields(workers: Sequence[Worker], places: Places) -> Iterator[Finding]:
+    """Fields of a worker that stand in the place of what every call has."""
+    for worker in workers:
+        lost = {"extra_context": "say more than its input"}
+        if worker.attachment_policy.max_attachments:
+            lost["attachments"] = "attach files"
+        for name, what in lost.items():
+            if name in worker.tool_schema.get("properties", {}):
+                then = f"nobody who calls its tool can {what}; rename it to have both"
+                message = f"{name!r} is a field of its own, so {then}"
+                yield places.of_worker("warning", message, worker, *_fields_of(worker, name))
+
+
+def _fields_of(worker: Worker, name: str) -> tuple[tuple[str, ...], ...]:
+    """Where a worker's file may have a field."""
+    written = (("input_schema", "properties", name), ("schema_in_ref",))
+    return (("params", name),) if name in worker.params else written
 
 
 def creation(workers: Sequence[Worker], places: Places) -> Iterator[Finding]:
@@ -163,7 +188,7 @@ def _key(root: Root) -> tuple[str, ...]:
     return ("sandbox", "paths", root.alias, "root")
 
 
-def _model_problem(bench: Workbench, name: str) -> str | None:
+def model_problem(bench: Workbench, name: str) -> str | None:
     """Why a model can never be had, or None. Nothing is connected."""
     from llm_do_mcp.models.select import check_names
 

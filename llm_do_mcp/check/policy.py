@@ -30,7 +30,7 @@ class Answers:
     Args:
         name: A worker's id, or `client`.
         answers: For each function, what happens.
-        rules: All of its policy.
+        rules: All of its policy, and what is said there without effect.
         idle: The rules that match no call that this caller could make.
         error: Why it cannot be told, or "".
     """
@@ -53,7 +53,8 @@ def of_worker(bench: Workbench, worker: Worker, declarations: Sequence[Declarati
     rules = bench.rules_of(worker)
     callees = [callee.id for callee in bench.callees_of(worker)]
     answers = (answer for one in declarations for answer in standing(rules, one, "worker", callees))
-    return Answers(worker.id, tuple(answers), rules, tuple(idle(rules, declarations, "worker")))
+    said = (*rules, *bench.rules_without_effect(worker))
+    return Answers(worker.id, tuple(answers), said, tuple(idle(said, declarations, "worker")))
 
 
 def of_client(tools: Iterable[Published]) -> Answers:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from llm_do_mcp.check.finding import Finding, Severity
+from llm_do_mcp.check.finding import Finding
 from llm_do_mcp.project.settings import EVERY_FUNCTION
 from llm_do_mcp.project.toolmodules import library_of
 from llm_do_mcp.runtime.function import Declaration
@@ -27,13 +27,13 @@ _POINTED = re.compile(r"(?P<path>(?:[a-z0-9_-]+:)?[^:]+\.py)(?::(?P<line>\d+))?:
 _UNKNOWN_RISK = "default, as long as the function is not declared to read (--import-tools)"
 
 
-def pointed(text: str, severity: Severity = "error") -> Finding:
+def pointed(text: str) -> Finding:
     """What the tool host says, `tools.py:3: …`, as a finding."""
     found = _POINTED.fullmatch(text)
     if found is None:
-        return Finding(severity, text)
+        return Finding("error", text)
     line = found["line"]
-    return Finding(severity, found["message"], found["path"], int(line) if line else None)
+    return Finding("error", found["message"], found["path"], int(line) if line else None)
 
 
 # ---- without importing anything

@@ -10,29 +10,32 @@ from typing import TYPE_CHECKING
 
 from llm_do_mcp.cli import terminal
 from llm_do_mcp.cli.exits import DONE
-from llm_do_mcp.cli.options import RUN, Parser, add_project
+from llm_do_mcp.cli.options import RUN, add_project
+from llm_do_mcp.cli.parser import Parser
 from llm_do_mcp.cli.projects import named, reading, run_named, state_of
 from llm_do_mcp.errors import RunError, UsageError
 
 if TYPE_CHECKING:
     from llm_do_mcp.runtime.lock import Entry
 
-EPILOG = """\
-An argument is locked exactly as it was. --pattern widens it: of a path `alias/pattern` (`notes/*.md` is not
-notes/a/b.md, `notes/**` is), of other texts with `*`, `?` and `[…]` (one of these characters; `[[]` is a bracket);
-`*` alone is any value. An argument that holds a secret is locked by its sha256. For example:
-
-  llm-do approvals lock 3f2a --pattern 'files.write:path=reports/*.md' --pattern 'files.write:content=*'
-"""
-
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = Parser(
-        prog="llm-do approvals",
-        description="Write approvals.lock, for --approvals locked, from a run that a person approved.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "llm-do approvals",
+        "Write approvals.lock, for --approvals locked, from a run that a person approved.",
+        usage="lock RUN [OPTION]…",
+        notes=(
+            "An argument is locked exactly as it was. --pattern widens it: of a path `alias/pattern` (`notes/*.md` is "
+            "not notes/a/b.md, `notes/**` is), of other texts with `*`, `?` and `[…]` (one of these characters; `[[]` "
+            "is a bracket); `*` alone is any value. An argument that holds a secret is locked by its sha256.",
+        ),
+        examples={
+            "llm-do approvals lock last": "exactly what was approved",
+            "llm-do approvals lock last --pattern 'files.write:content=*'": "whatever is written there",
+        },
+        environment=("LLM_DO_PROJECT",),
+        more="In CI",
     )
     made.add_argument("action", choices=("lock",), help="add what was approved in a run to approvals.lock")
     made.add_argument("run", metavar="RUN", help=RUN)
@@ -41,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="[FUNCTION:]ARGUMENT=GLOB",
         action="append",
         default=[],
-        help="allow this argument to be whatever fits a pattern; may be given again",
+        help="allow this argument to be whatever fits the pattern; may be repeated",
     )
     add_project(made)
     return made

@@ -12,9 +12,10 @@ import json
 from functools import partial
 
 from llm_do_mcp.cli import terminal
-from llm_do_mcp.cli.exits import DONE, PAUSED
+from llm_do_mcp.cli.exits import DONE, FAILED, INTERRUPTED, PAUSED, USAGE
 from llm_do_mcp.cli.front import drive
-from llm_do_mcp.cli.options import RUN, Parser, add_project
+from llm_do_mcp.cli.options import RUN, add_project
+from llm_do_mcp.cli.parser import Parser
 from llm_do_mcp.cli.projects import driving, named, run_named
 from llm_do_mcp.runtime.approvals import Approvals
 from llm_do_mcp.runtime.engine import ANSWERS_EVERY_S, Engine, Waiting
@@ -26,12 +27,18 @@ from llm_do_mcp.runtime.store import OPEN
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = Parser(
-        prog="llm-do approve",
-        description="Answer the questions that wait, also while the server runs. Without a terminal, list them.",
+        "llm-do approve",
+        "Answer the questions that wait, also while a server runs.",
+        usage="[RUN] [OPTION]…",
+        notes=("Without a terminal they are listed.",),
+        examples={"llm-do approve --project my-notes": "", "llm-do approve --json": ""},
+        environment=("LLM_DO_PROJECT",),
+        exits=(DONE, FAILED, USAGE, PAUSED, INTERRUPTED),
+        more="Approvals",
     )
     made.add_argument("run", nargs="?", metavar="RUN", help=f"only the questions of this run: {RUN}")
-    add_project(made)
     made.add_argument("--json", action="store_true", help="list what waits as JSON, and ask nothing")
+    add_project(made)
     return made
 
 

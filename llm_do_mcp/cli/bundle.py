@@ -21,22 +21,21 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from llm_do_mcp.cli import packed
 from llm_do_mcp.cli.bundled import HERE, LIBRARIES, LIST, PROJECT
 from llm_do_mcp.cli.exits import DONE, guarded
 from llm_do_mcp.cli.install import opened, parts
-from llm_do_mcp.cli.options import Parser
+from llm_do_mcp.cli.options import PROJECT as HELP_PROJECT
+from llm_do_mcp.cli.options import add_libs
+from llm_do_mcp.cli.parser import Parser
 from llm_do_mcp.errors import UsageError
-from llm_do_mcp.sandbox.opener import Directory
+from llm_do_mcp.runtime.display import counted, escape
 
 if TYPE_CHECKING:
     from llm_do_mcp.project.load import Project
 
 FORMAT = "0.4"
 """The first version of the manifest that has the type `uv`."""
-MAX_FILE = 100_000_000
-SKIPPED = ("__pycache__", "node_modules")
-"""Folders that are no part of a project; neither are those, and files, whose names begin with a dot."""
-KEPT = (".llm-doignore",)
 _START = """\
 import sys
 
@@ -46,27 +45,43 @@ sys.exit(main())
 """
 
 
+def parser() -> Parser:
+    """The command line."""
+    made = Parser(
+        "llm-do-mcp bundle",
+        "Make an .mcpb of a project, which Claude Desktop installs by double click.",
+        usage="[PROJECT] [OPTION]… [-- OPTION…]",
+        notes=(
+            "Not in it are files whose names begin with a dot, private keys (*.pem, *.key), other bundles, folders of "
+            "the mode `out`, and what the project's .mcpbignore names. All else that is in the project's folder is: it "
+            "is listed, so look it through. Options behind `--` are handed to the server.",
+        ),
+        examples={"llm-do-mcp bundle my-notes": "makes my-notes.mcpb"},
+        environment=("LLM_DO_PROJECT",),
+        more="Connect a client",
+    )
+    made.add_argument("project", nargs="?", metavar="PROJECT", help=HELP_PROJECT)
+    made.add_argument("--output", metavar="FILE", help="the file to make (default: NAME.mcpb, here)")
+    made.add_argument("--author", metavar="NAME", help="whose it is (default: the project's name)")
+    add_libs(made)
+    return made
+
+
 def main(argv: list[str]) -> int:
     """Entry point of `llm-do-mcp bundle`."""
-    made = Parser(
-        prog="llm-do-mcp bundle",
-        usage="%(prog)s [PROJECT] [--output FILE] [--author NAME] [-- OPTION…]",
-        description="Make an .mcpb of a project, which Claude Desktop installs by double click. Keys are not in it, "
-        "nor what earlier runs wrote, nor files whose names begin with a dot. Options behind `--` are the server's.",
-    )
-    made.add_argument("project", nargs="?", metavar="PROJECT", help="the project's folder")
-    made.add_argument("--output", metavar="FILE", help="what is made (default: NAME.mcpb here)")
-    made.add_argument("--author", metavar="NAME", help="whose it is (default: the project's name)")
+    made = parser()
     words, handed_on = parts(argv)
     options = made.parse_args(words)
 
     def make() -> int:
-        project, _ = opened(options.project, handed_on)
+        _movable(handed_on)
+        project, _ = opened(options.project, handed_on, options.libs)
         if project.broken:
             raise project.broken[0]
         output = Path(options.output or f"{project.name}.mcpb")
-        left_out = write(project, output, author=options.author or project.name, options=handed_on)
+        own, left_out = write(project, output, author=options.author or project.name, options=handed_on)
         print(f"{output}: {output.stat().st_size:,} bytes; open it with Claude Desktop to install it")
+        print(escape(f"{counted(len(own.files), 'file')} of the project: {own}"))
         for line in left_out:
             print(f"left out: {line}", file=sys.stderr)
         return DONE
@@ -74,7 +89,22 @@ def main(argv: list[str]) -> int:
     return guarded(make, made.prog)
 
 
-def write(project: Project, output: Path, *, author: str, options: list[str]) -> list[str]:
+def _movable(handed_on: list[str]) -> None:
+    """See to it that the server can be started with these words on any machine.
+
+    Raises:
+        UsageError: One of them is about this one.
+    """
+    from llm_do_mcp.cli import serve
+
+    options = serve.parser().parse_args(handed_on)
+    if options.libs:
+        raise UsageError("--lib: give it before the `--`: the libraries that the project uses are in the bundle")
+    if options.state_dir or options.projects:
+        raise UsageError("a bundle has one project, and its runs lie in that: no --state-dir, no other project")
+
+
+def write(project: Project, output: Path, *, author: str, options: list[str]) -> tuple[packed.Packed, list[str]]:
     """Make a bundle.
 
     Args:
@@ -84,25 +114,27 @@ def write(project: Project, output: Path, *, author: str, options: list[str]) ->
         options: Further words of `llm-do-mcp`.
 
     Returns:
-        What is not in it though it is in the project, or the project uses it.
+        What is in it of the project; and what is not though it is in the project, or the project uses it.
 
     Raises:
         LlmDoError: Something cannot be read.
     """
-    left_out: list[str] = []
     made = {"manifest.json": _json(manifest(project, author, options)), "pyproject.toml": _needs(project)}
-    own = {f"{PROJECT}/{name}": data for name, data in _files(project.root, _results(project), left_out)}
-    digests = {name.removeprefix(f"{PROJECT}/"): hashlib.sha256(data).hexdigest() for name, data in own.items()}
-    made |= {LIST: _json(digests), "server/main.py": _START.encode(), **own}
+    own = packed.of_project(project, str(output))
+    left_out = [*own.left_out]
+    made |= {LIST: _json({name: hashlib.sha256(data).hexdigest() for name, data in own.files.items()})}
+    made |= {"server/main.py": _START.encode()}
+    made |= {f"{PROJECT}/{name}": data for name, data in own.files.items()}
     for library in project.libraries.values():
-        inside = {f"{LIBRARIES}/{library.spec}/{name}": data for name, data in _files(library.root, (), left_out)}
-        made |= inside
+        inside = packed.packed(library.root)
+        made |= {f"{LIBRARIES}/{library.spec}/{name}": data for name, data in inside.files.items()}
+        left_out += [f"{library.spec}:{line}" for line in inside.left_out]
     made |= {f"server/llm_do_mcp/{name}": data for name, data in _program(files("llm_do_mcp"))}
     for root in project.roots:
         if os.path.relpath(root.path, project.root).startswith(".."):
             left_out.append(f"{root.alias}: the folder {root.path} is outside the project")
     _zip(output, made)
-    return left_out
+    return own, left_out
 
 
 def manifest(project: Project, author: str, options: list[str]) -> dict[str, Any]:
@@ -165,38 +197,10 @@ def _needs(project: Project) -> bytes:
     return f"{head}dependencies = [\n{lines}]\n\n[tool.uv]\npackage = false\n".encode()
 
 
-def _results(project: Project) -> tuple[tuple[str, ...], ...]:
-    """The folders of a project that hold what its runs wrote."""
-    roots = (*project.roots, *(root for worker in project.exported() for root in worker.roots))
-    paths = {os.path.relpath(root.path, project.root) for root in roots if root.mode == "out"}
-    return tuple(tuple(Path(path).parts) for path in sorted(paths) if not path.startswith(".."))
-
-
-def _files(root: str, without: tuple[tuple[str, ...], ...], left_out: list[str]) -> Iterator[tuple[str, bytes]]:
-    """The files of a folder, by their paths."""
-
-    def belongs(folder: tuple[str, ...]) -> bool:
-        return _is_part(folder[-1]) and folder not in without
-
-    with Directory.open(root, label=os.path.basename(root)) as directory:
-        for found in sorted(directory.walk(descend=belongs), key=lambda one: one.parts):
-            name = "/".join(found.parts)
-            if found.kind == "directory" or not _is_part(found.parts[-1]):
-                continue
-            if found.kind == "file":
-                yield name, directory.read_whole(found.parts, MAX_FILE)
-            else:
-                left_out.append(f"{name}: {found.reason or 'a link, or no regular file'}")
-
-
-def _is_part(name: str) -> bool:
-    return name in KEPT or (name not in SKIPPED and not name.startswith("."))
-
-
 def _program(folder: Traversable, above: str = "") -> Iterator[tuple[str, bytes]]:
     """The files of this program."""
     for one in sorted(folder.iterdir(), key=lambda one: one.name):
-        if one.is_dir() and _is_part(one.name):
+        if one.is_dir() and packed.is_part(one.name):
             yield from _program(one, f"{above}{one.name}/")
         elif one.is_file() and not one.name.endswith(".pyc"):
             yield f"{above}{one.name}", one.read_bytes()

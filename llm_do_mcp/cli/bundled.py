@@ -11,12 +11,13 @@ import hashlib
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from llm_do_mcp.cli.exits import guarded
-from llm_do_mcp.errors import UsageError
+from llm_do_mcp.errors import FileMissing, SandboxError, UsageError
+from llm_do_mcp.runtime.state import STATE, make_private
+from llm_do_mcp.sandbox.opener import Directory
 
 HERE = "LLM_DO_BUNDLE_FOLDER"
 """The variable with the folder that the person chose."""
@@ -24,8 +25,13 @@ PROJECT, LIBRARIES, LIST = "project", "libs", "project.json"
 """In a bundle: the project's files, the libraries that it uses, and the digests of the project's files."""
 SETTINGS = (HERE, "LLM_DO_MODEL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
 """Variables that a person is asked for; a host may hand on what was left empty as it stands in the manifest."""
-RECORD = PurePosixPath(".llm-do/bundle.json")
+RECORD = f"{STATE}/bundle.json"
 """In the person's folder: the digests of the files as a bundle brought them."""
+MAX_FILE = 100_000_000
+"""Bytes of the largest file of a project that a bundle can hold."""
+
+Digests = Mapping[str, str]
+"""Of files, by their paths."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -55,44 +61,47 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def bring(bundle: Path, folder: Path) -> None:
-    """Bring the files of a bundle's project to a folder, but for those that are there and not as a bundle left them."""
-    wanted = _digests(bundle / LIST)
-    had = _digests(folder / RECORD)
-    if wanted == had:
-        return
-    for name, digest in wanted.items():
-        target = folder / PurePosixPath(name)
-        there = _digest(target)
-        if there in (None, had.get(name)) and there != digest:
-            _write(target, (bundle / PROJECT / PurePosixPath(name)).read_bytes())
-    _write(folder / RECORD, json.dumps(wanted, indent=1).encode())
+    """Bring the files of a bundle's project to a folder, but for those that are there and not as a bundle left them.
+
+    Raises:
+        LlmDoError: The folder, or a file that is due, cannot be written. No link is followed: all that is written is
+            in this folder.
+    """
+    wanted: Digests = json.loads((bundle / LIST).read_bytes())
+    with Directory.open(folder, label=folder.name, make=True) as there:
+        had = _recorded(there)
+        if wanted == had:
+            return
+        changed = [name for name, digest in wanted.items() if _is_due(there, name, had.get(name), digest)]
+        for name in changed:  # all, before the first one is written
+            there.would_replace(name)
+        for name in changed:
+            there.write_atomic(name, (bundle / PROJECT / PurePosixPath(name)).read_bytes())
+        make_private(folder / STATE)
+        there.write_atomic(RECORD, json.dumps(wanted, indent=1).encode())
 
 
-def _digests(path: Path) -> Mapping[str, str]:
+def _is_due(there: Directory, name: str, had: str | None, wanted: str) -> bool:
+    """Whether a file is missing, or is as a bundle left it and not as this one has it.
+
+    What is no file, or lies behind a link, was put there by the person.
+    """
     try:
-        found: Mapping[str, str] = json.loads(path.read_bytes())
-        return found
-    except FileNotFoundError:
+        return hashlib.sha256(_read(there, name)).hexdigest() == had != wanted
+    except FileMissing:
+        return True
+    except SandboxError:
+        return False
+
+
+def _recorded(there: Directory) -> Digests:
+    """What a bundle brought last; nothing where that is not known, so that all that is there stays as it is."""
+    try:
+        found = json.loads(_read(there, RECORD))
+    except (SandboxError, ValueError, RecursionError):
         return {}
+    return found if isinstance(found, dict) else {}
 
 
-def _digest(path: Path) -> str | None:
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except FileNotFoundError:
-        return None
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700 if path.parent.name == ".llm-do" else 0o777)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+def _read(there: Directory, name: str) -> bytes:
+    return there.read_whole(name, MAX_FILE, follow=False)

@@ -8,33 +8,34 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from llm_do_mcp.cli.exits import DONE, USAGE
-from llm_do_mcp.cli.options import Parser, add_loading
+from llm_do_mcp.cli.exits import DONE, FAILED, USAGE
+from llm_do_mcp.cli.options import PROJECT, add_loading
+from llm_do_mcp.cli.parser import Parser
 from llm_do_mcp.cli.projects import chosen, load, python_options
 
 if TYPE_CHECKING:
     from llm_do_mcp.errors import ProjectError
     from llm_do_mcp.project.load import Project
 
-EPILOG = """\
-Errors (the project, or a worker, cannot be used) exit 2. What is merely odd is a warning, what is meant and should be
-known is a note; with only those it exits 0. Without --import-tools none of the project's Python is run.
-"""
-
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = Parser(
-        prog="llm-do check",
-        description="Show what a project amounts to, and all that is wrong with it.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "llm-do check",
+        "Show what a project amounts to, and all that is wrong with it.",
+        usage="[PROJECT] [OPTION]…",
+        notes=(
+            "An error is what cannot be used, a warning what is odd, a note what is meant and should be known. Without "
+            "--import-tools none of the project's Python is run.",
+        ),
+        examples={"llm-do check my-notes": "", "llm-do check my-notes --import-tools --json": ""},
+        environment=("LLM_DO_MODEL", "LLM_DO_PROJECT", "LLM_DO_PATH", "LLM_DO_LIBS"),
+        exits={DONE: "no error", FAILED: "it cannot be looked at", USAGE: "an error"},
+        more="Check and test",
     )
-    made.add_argument(
-        "path", nargs="?", metavar="PROJECT", help="the project (default: LLM_DO_PROJECT, else the working directory)"
-    )
+    made.add_argument("path", nargs="?", metavar="PROJECT", help=PROJECT)
     made.add_argument("--json", action="store_true", help="print the same as JSON")
-    made.add_argument("--import-tools", action="store_true", help="load the project's Python too, in a child process")
+    made.add_argument("--import-tools", action="store_true", help="also load its Python, in a child process")
     add_loading(made)
     return made
 

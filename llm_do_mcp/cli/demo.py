@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from llm_do_mcp.cli import terminal
 from llm_do_mcp.cli.exits import DONE, FAILED
-from llm_do_mcp.cli.options import Parser
+from llm_do_mcp.cli.parser import Parser
 from llm_do_mcp.errors import RunError, UsageError
 from llm_do_mcp.runtime.account import NO_MODEL
 
@@ -35,11 +35,15 @@ REQUEST = "Evaluate all decks and rank them."
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = Parser(
-        prog="llm-do demo",
-        description="Serve the example project to a real MCP client, call its entry worker and show all that happens.",
+        "llm-do demo",
+        "Serve the example to a real MCP client, and show all that happens.",
+        notes=("A model does the work where ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL is set, else a script.",),
+        examples={"llm-do demo": "", "llm-do demo --yes": ""},
+        environment=("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "LLM_DO_MODEL"),
+        more="Try it",
     )
-    made.add_argument("--yes", action="store_true", help="approve every question (also where there is no terminal)")
-    made.add_argument("--project", metavar="DIR", help="the example (default: the one that came with llm-do-mcp)")
+    made.add_argument("--yes", action="store_true", help="approve every question; so does a demo without a terminal")
+    made.add_argument("--project", metavar="PROJECT", help="another project (default: the example that came along)")
     return made
 
 

@@ -7,15 +7,17 @@ nobody reads error output. So nothing of that is looked up here; a server is sta
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from llm_do_mcp.cli.exits import DONE, FAILED, guarded
-from llm_do_mcp.cli.install import KEYS, add_entry, opened, parts
-from llm_do_mcp.cli.options import Parser
+from llm_do_mcp.cli.exits import DONE, FAILED, MEANINGS, USAGE, guarded
+from llm_do_mcp.cli.install import KEYS, add_entry, handed, opened, parts
+from llm_do_mcp.cli.parser import Parser
 from llm_do_mcp.errors import LlmDoError, UsageError
 from llm_do_mcp.runtime.account import calls_model
 from llm_do_mcp.runtime.display import counted
@@ -41,13 +43,20 @@ class Finding:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = Parser(
-        prog="llm-do-mcp doctor",
-        usage="%(prog)s [PROJECT] [--env NAME[=VALUE]]… [--host HOST [--name NAME] [--file FILE]] [-- OPTION…]",
-        description="Start a server as a host would, in the root folder and with an empty environment, speak both "
-        "eras of the protocol to it, and say in plain words what is wrong. Options behind `--` are the server's.",
+        "llm-do-mcp doctor",
+        "Start a server as a host would, and say in plain words what is wrong.",
+        usage="[PROJECT] [OPTION]… [-- OPTION…]",
+        notes=(
+            "It is started in the root folder with hardly any environment, and spoken to in both eras of the protocol. "
+            "Without --host it is started as `install` would enter it. Options behind `--` are handed to the server.",
+        ),
+        examples={"llm-do-mcp doctor my-notes": "", "llm-do-mcp doctor my-notes --host claude-desktop": ""},
+        environment=("LLM_DO_PROJECT",),
+        exits={DONE: "nothing is wrong", FAILED: "something is", USAGE: MEANINGS[USAGE]},
+        more="Connect a client",
     )
     add_entry(made)
-    made.add_argument("--host", metavar="HOST", help="start what this host's configuration file says")
+    made.add_argument("--host", metavar="HOST", help="start what this host's file says")
     return made
 
 
@@ -80,6 +89,7 @@ def _started(options: argparse.Namespace, handed_on: list[str]) -> tuple[str, li
     from llm_do_mcp.cli.hosts import file, start, table
 
     if options.host is None:
+        handed(handed_on)
         path = os.path.abspath(projects.chosen(options.project))
         return "", start.command(path, handed_on), start.environment(options.env)
     if handed_on or options.env:
@@ -89,11 +99,10 @@ def _started(options: argparse.Namespace, handed_on: list[str]) -> tuple[str, li
     servers = file.read(place).get(host.section) or {}
     name = options.name or opened(options.project, [])[0].name
     entry = servers.get(name) if isinstance(servers, dict) else None
-    if not isinstance(entry, dict) or not isinstance(entry.get("command"), str):
+    if not isinstance(entry, dict):
         there = ", ".join(servers) if isinstance(servers, dict) and servers else "none"
         raise UsageError(f"{place} has no server {name!r} under {host.section!r}; there are: {there}")
-    env = {str(key): str(value) for key, value in (entry.get("env") or {}).items()}
-    return name, [entry["command"], *map(str, entry.get("args") or [])], env
+    return name, *start.of_entry(entry, f"{place}: the server {name!r}")
 
 
 def examine(name: str, command: Sequence[str], env: Mapping[str, str], *, host: str = "") -> Iterator[Finding]:
@@ -125,7 +134,9 @@ def examine(name: str, command: Sequence[str], env: Mapping[str, str], *, host: 
     whole = [what for what in heard.values() if not what.problem]
     if len(whole) == len(heard):
         yield from _tools(name, whole, host)
-        yield from _project(command, env)
+        with _as_started(env):
+            found = [*_projects(command)]
+        yield from found
 
 
 def _is_ours(line: str) -> bool:
@@ -145,57 +156,83 @@ def _tools(name: str, heard: Sequence[Heard], host: str) -> Iterator[Finding]:
             )
 
 
-def _project(command: Sequence[str], env: Mapping[str, str]) -> Iterator[Finding]:
-    """What a server would only say when a worker is called."""
-    from llm_do_mcp.cli.projects import state_of
-    from llm_do_mcp.cli.serve import parser as server_parser
+@contextlib.contextmanager
+def _as_started(env: Mapping[str, str]) -> Iterator[None]:
+    """The place and the variables of a server that a host starts, for what is looked at in this process."""
+    from llm_do_mcp.cli.hosts import start
 
-    module = "llm_do_mcp.cli.serve"
-    words = list(command[command.index(module) + 1 :] if module in command else command[1:])
-    options = server_parser().parse_args(words)  # it has started with these
-    for path in options.projects or [env.get("LLM_DO_PROJECT") or os.sep]:
-        project = _loaded(path, options, env)
+    mine = dict(os.environ)
+    with contextlib.chdir(os.sep):
         try:
-            yield Finding("ok", f"runs are recorded in {state_of(project, options.state_dir)}")
+            os.environ.clear()
+            os.environ.update(start.bare(dict(env)))
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(mine)
+
+
+def _projects(command: Sequence[str]) -> Iterator[Finding]:
+    """What a server would only say when a worker is called."""
+    from llm_do_mcp.cli.hosts import start
+    from llm_do_mcp.cli.projects import kept_in, state_of, together
+
+    told = start.handed_on(command)
+    options = None if told is None else _understood(told[0])
+    if told is None or options is None:
+        yield Finding("note", "the command does not tell what is served: models and search were not looked at")
+        return
+    os.environ.update(told[1])
+    if options.state_dir and not os.path.isabs(os.path.expanduser(options.state_dir)):
+        yield Finding("note", f"--state-dir {options.state_dir} is not absolute: where that is, is up to the host")
+    try:
+        projects = together(options.projects, options)
+    except LlmDoError as error:
+        yield Finding("note", f"models and search were not looked at: {error}")
+        return
+    for project in projects:
+        try:
+            kept = kept_in(options.state_dir, project, several=len(projects) > 1)
+            yield Finding("ok", f"runs are recorded in {state_of(project, kept)}")
         except LlmDoError as error:
             yield Finding("wrong", str(error))
-        yield from _models(project, options.model, env)
+        yield from _models(project, options.model)
         yield from _search(project)
 
 
-def _loaded(path: str, options: argparse.Namespace, env: Mapping[str, str]) -> Project:
-    from llm_do_mcp.cli.projects import python_options
-    from llm_do_mcp.project.load import load_project
+def _understood(words: list[str]) -> argparse.Namespace | None:
+    """Options of the server that was started; None where the words turn out to be somebody else's."""
+    from llm_do_mcp.cli.serve import parser as server_parser
 
-    return load_project(
-        path,
-        no_project=options.no_project,
-        default_model=env.get("LLM_DO_MODEL") or None,
-        libs=options.libs,
-        python=python_options(options),
-    )
+    try:
+        with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+            return server_parser().parse_args(words)
+    except SystemExit:
+        return None
 
 
-def _models(project: Project, model: str | None, env: Mapping[str, str]) -> Iterator[Finding]:
+def _models(project: Project, model: str | None) -> Iterator[Finding]:
+    from llm_do_mcp.check.odd import model_problem
     from llm_do_mcp.toolsets.workbench import Workbench
 
     bench = Workbench(project, model=model)
     reached = dict.fromkeys(inner.id for worker in project.exported() for inner in project.closure(worker))
     scripted: dict[str, None] = {}
+    problems: dict[str, None] = {}
     for identifier in reached:
         try:
             worker = project.worker(identifier)
             bench.check_model(worker)
             names = bench.models_of(worker)
         except LlmDoError as error:
-            yield Finding("wrong", str(error))
+            problems[str(error)] = None
             continue
-        local = project.manifest.base_url or env.get("ANTHROPIC_BASE_URL")
-        if any(name.startswith("anthropic:") for name in names) and not local and not any(map(env.get, KEYS)):
-            yield Finding(
-                "wrong", f"worker {identifier}: {names[0]} cannot be called without {KEYS[0]} among its variables"
-            )
+        problems |= {problem: None for name in names if (problem := model_problem(bench, name)) is not None}
+        local = project.manifest.base_url or os.environ.get("ANTHROPIC_BASE_URL")
+        if any(name.startswith("anthropic:") for name in names) and not local and not any(map(os.environ.get, KEYS)):
+            problems[f"worker {identifier}: {names[0]} cannot be called without {KEYS[0]} among its variables"] = None
         scripted |= dict.fromkeys(name for name in names if not calls_model(name))
+    yield from (Finding("wrong", problem) for problem in problems)
     if scripted:
         yield Finding("note", f"no model is called: {', '.join(scripted)} answers")
 

@@ -19,6 +19,16 @@ PAUSED = 4
 """Waits for a person."""
 INTERRUPTED = 130
 
+MEANINGS = {
+    DONE: "done",
+    FAILED: "failed",
+    USAGE: "the command line or the project cannot be used",
+    REFUSED: "done, but something was refused",
+    PAUSED: "waits for a person",
+    INTERRUPTED: "interrupted",
+}
+"""What a help says of them."""
+
 
 def guarded(command: Callable[[], int], program: str) -> int:
     """Run a command; an error that a person can meet becomes one line and an exit code."""

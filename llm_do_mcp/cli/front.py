@@ -11,7 +11,6 @@ from functools import partial
 
 from llm_do_mcp.cli import terminal
 from llm_do_mcp.cli.exits import DONE, FAILED, PAUSED, REFUSED
-from llm_do_mcp.models.failures import unavailable
 from llm_do_mcp.runtime.account import line
 from llm_do_mcp.runtime.approvals import Approvals
 from llm_do_mcp.runtime.engine import Asks, Done, Engine
@@ -61,8 +60,7 @@ async def _carry(engine: Engine, run: str, approvals: Approvals) -> Done | Asks:
         if isinstance(event, Done):
             return event
         assert isinstance(event, Asks)
-        for key, turn in event.samples.items():
-            engine.sampled(run, key, unavailable(turn, NO_CLIENT, "name another model, as with --model"))
+        engine.lend_none(event, NO_CLIENT)
         if not event.questions:
             continue
         for question in event.questions:
@@ -100,7 +98,8 @@ def _finish(done: Done, *, as_json: bool) -> int:
     if as_json:
         _print_json(done.output, done.error or None, done.account)
     elif done.status == "done":
-        print(done.output if isinstance(done.output, str) else json.dumps(done.output, ensure_ascii=False, indent=2))
+        whole = done.output if isinstance(done.output, str) else json.dumps(done.output, ensure_ascii=False, indent=2)
+        print(terminal.result(whole))
     if done.status != "done" and not as_json:
         print(f"llm-do: {done.error}", file=sys.stderr)
     print(line(done.account), file=sys.stderr)

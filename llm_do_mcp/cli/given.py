@@ -21,9 +21,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", nargs="?", metavar="INPUT", help="what the worker is to do")
     parser.add_argument("--input", metavar="JSON", help="the input as a JSON object, for a worker with an input schema")
     parser.add_argument(
-        "--set", metavar="K=V", action="append", default=[], help="a template parameter or field of the input"
+        "--set",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a template parameter or field of the input; may be repeated",
     )
-    parser.add_argument("--attach", metavar="FILE", action="append", default=[], help="attach a file to the call")
+    parser.add_argument("--attach", metavar="FILE", action="append", default=[], help="attach a file; may be repeated")
 
 
 def arguments(options: argparse.Namespace, worker: Worker) -> dict[str, Any]:
@@ -55,17 +59,24 @@ def attached(project: Project, worker: Worker, files: Sequence[str]) -> tuple[tu
         UsageError: There is no such file, or it cannot be attached.
     """
     from llm_do_mcp.serving.surface import attached_files, direct_policy
-    from llm_do_mcp.toolsets.delegation import check_attachments
+    from llm_do_mcp.toolsets.delegation import check_attachments, room_for_attachments
 
     for file in files:
+        if os.path.isdir(file):
+            raise UsageError(f"--attach {file}: that is a folder; attach the files in it")
         if not os.path.isfile(file):
-            what = "that is a folder; attach the files in it" if os.path.isdir(file) else "there is no such file"
+            what = "that is no regular file" if os.path.exists(file) else "there is no such file"
             raise UsageError(f"--attach {file}: {what}")
+    policies = worker.attachment_policy, direct_policy(project)
     try:
-        check_attachments(files, worker.attachment_policy, direct_policy(project))
+        check_attachments(files, *policies)
     except InvalidInput as error:
         raise UsageError(f"--attach: {error}") from None
-    return attached_files(files)
+    room, whose = room_for_attachments(*policies)
+    if (size := sum(map(os.path.getsize, files))) > room:
+        what = f"{' and '.join(files)} {'has' if len(files) == 1 else 'have together'} {size} bytes"
+        raise UsageError(f"--attach: {what}; {whose} allows {room} (`attachment_policy: {{max_total_bytes: …}}`)")
+    return attached_files(files, worker.attachment_policy)
 
 
 def _given(options: argparse.Namespace, worker: Worker) -> dict[str, Any]:

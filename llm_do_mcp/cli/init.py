@@ -15,7 +15,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from llm_do_mcp.cli.exits import DONE
-from llm_do_mcp.cli.options import Parser
+from llm_do_mcp.cli.parser import Parser
 from llm_do_mcp.errors import UsageError
 from llm_do_mcp.project.checked import nearest, quoted
 from llm_do_mcp.project.names import published_name
@@ -39,10 +39,19 @@ _MAX_LENGTH = 60
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = Parser(prog="llm-do init", description="Begin a project.")
+    made = Parser(
+        "llm-do init",
+        "Begin a project, which runs at once: a script answers, and no key is needed.",
+        usage=("NAME [--template T]", "--list-templates"),
+        examples={
+            "llm-do init my-notes": "one worker, in a new folder",
+            "llm-do init my-report --template pipeline": "several that call each other",
+        },
+        more="Your own worker in five minutes",
+    )
     made.add_argument("name", nargs="?", metavar="NAME", help="the new folder; its last part names the project")
-    made.add_argument("--template", metavar="T", default=DEFAULT, help=f"what to begin with (default: {DEFAULT})")
-    made.add_argument("--list-templates", action="store_true", help="list the templates")
+    made.add_argument("--template", metavar="T", default=DEFAULT, help=f"{', '.join(TEMPLATES)} (default: {DEFAULT})")
+    made.add_argument("--list-templates", action="store_true", help="say what each template makes")
     return made
 
 

@@ -6,11 +6,13 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llm_do_mcp.cli.exits import DONE, guarded
-from llm_do_mcp.cli.options import Parser
+from llm_do_mcp.cli.options import PROJECT
+from llm_do_mcp.cli.parser import Parser
 from llm_do_mcp.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,10 +27,19 @@ def parser() -> argparse.ArgumentParser:
     from llm_do_mcp.cli.hosts.table import HOSTS
 
     made = Parser(
-        prog="llm-do-mcp install",
-        usage="%(prog)s HOST [PROJECT] [--name NAME] [--env NAME[=VALUE]]… [--file FILE] [--print] [-- OPTION…]",
-        description="Write a project's server into the configuration file of an MCP host. Nothing else in the file "
-        "is changed, and a copy of the old one is kept beside it. Options behind `--` are handed to the server.",
+        "llm-do-mcp install",
+        "Enter a project into the configuration of an MCP host, which then starts it.",
+        usage="HOST [PROJECT] [OPTION]… [-- OPTION…]",
+        notes=(
+            "Nothing else in that file is changed, and a copy of the old one is kept beside it. A key is written only "
+            "where --env names it. Options behind `--` are handed to the server.",
+        ),
+        examples={
+            "llm-do-mcp install claude-desktop my-notes --env ANTHROPIC_API_KEY": "",
+            "llm-do-mcp install vscode my-notes --print -- --approvals locked": "",
+        },
+        environment=("LLM_DO_PROJECT",),
+        more="Connect a client",
     )
     made.add_argument("host", metavar="HOST", help=f"one of {', '.join(HOSTS)}")
     add_entry(made)
@@ -46,9 +57,9 @@ def main(argv: list[str]) -> int:
 
 def add_entry(made: Parser) -> None:
     """Add what tells an entry of a host's file: its project, name and variables, and which file."""
-    made.add_argument("project", nargs="?", metavar="PROJECT", help="the project's folder, or a single .worker file")
+    made.add_argument("project", nargs="?", metavar="PROJECT", help=PROJECT)
     made.add_argument("--name", metavar="NAME", help="what the host calls it (default: the project's name)")
-    help = "a variable for the server; without a value, the one of now; may be repeated"
+    help = "a variable for the server, with the value that it has now where none is given; may be repeated"
     made.add_argument("--env", metavar="NAME[=VALUE]", action="append", default=[], help=help)
     made.add_argument("--file", metavar="FILE", help="another file than the host's usual one")
 
@@ -59,20 +70,45 @@ def parts(argv: list[str]) -> tuple[list[str], list[str]]:
     return argv[:at], argv[at + 1 :]
 
 
-def opened(path: str | None, handed_on: list[str]) -> tuple[Project, str]:
+def handed(words: list[str]) -> argparse.Namespace:
+    """The words that are handed on to the server, as it takes them.
+
+    Raises:
+        UsageError: A host could not start it with them, or it would take them for something else than is meant here.
+    """
+    from llm_do_mcp.cli import projects, serve
+
+    options = serve.parser().parse_args(words)
+    if options.http is not None:
+        raise UsageError("--http: a host starts a server and speaks to it over its standard input and output")
+    serve.authentication_of(options)
+    state = [] if options.state_dir is None else [options.state_dir]
+    others = [projects.chosen(path) for path in options.projects]
+    for option, paths in (("--state-dir ", state), ("--lib ", options.libs), ("", others)):
+        for path in paths:
+            if not os.path.isabs(os.path.expanduser(path)):
+                instead = f"{option}{os.path.abspath(path)}"
+                raise UsageError(f"{option}{path}: hosts start a server in a folder of their own; write {instead}")
+    return options
+
+
+def opened(path: str | None, handed_on: list[str], libs: Sequence[str] = ()) -> tuple[Project, str]:
     """A project as its server would load it, and its absolute path.
+
+    Args:
+        path: As it was named.
+        handed_on: Further words for the server.
+        libs: Folders of libraries besides those among them.
 
     Raises:
         LlmDoError: The server would not start.
     """
     from llm_do_mcp.cli import projects
-    from llm_do_mcp.cli.serve import parser as server_parser
 
+    options = handed(handed_on)
+    options.libs = [*libs, *options.libs]
     chosen = os.path.abspath(projects.chosen(path))
-    options = server_parser().parse_args([chosen, *handed_on])
-    if options.http is not None:
-        raise UsageError("--http: a host starts a server and speaks to it over its standard input and output")
-    return projects.opened(chosen, options), chosen
+    return projects.together([chosen, *options.projects], options)[0], chosen
 
 
 def _install(options: argparse.Namespace, handed_on: list[str]) -> int:
@@ -87,7 +123,7 @@ def _install(options: argparse.Namespace, handed_on: list[str]) -> int:
         print(json.dumps({host.section: {name: entry}}, ensure_ascii=False, indent=2))
         return DONE
     place = Path(options.file) if options.file else host.file()
-    entry = _over(file.read(place).get(host.section), name, path, entry)
+    entry = _over(file.read(place).get(host.section), name, path, entry, str(place))
     kept = file.put(place, (host.section, name), entry)
     if kept is False:
         print(f"{place} has {name!r} as it is already; nothing was changed")
@@ -98,7 +134,7 @@ def _install(options: argparse.Namespace, handed_on: list[str]) -> int:
     return DONE
 
 
-def _over(servers: Any, name: str, path: str, entry: dict[str, Any]) -> dict[str, Any]:
+def _over(servers: Any, name: str, path: str, entry: dict[str, Any], place: str) -> dict[str, Any]:
     """An entry that takes the place of an earlier one: what a person added to that one stays.
 
     Raises:
@@ -107,9 +143,12 @@ def _over(servers: Any, name: str, path: str, entry: dict[str, Any]) -> dict[str
     earlier = servers.get(name) if isinstance(servers, dict) else None
     if not isinstance(earlier, dict):
         return entry
-    if path not in (earlier.get("args") or []):
-        raise UsageError(f"there is another server called {name!r}: {earlier.get('command')}; choose a --name")
-    env = {**(earlier.get("env") or {}), **entry.get("env", {})}
+    from llm_do_mcp.cli.hosts import start
+
+    command, had = start.of_entry(earlier, f"{place}: the server {name!r}")
+    if path not in command:
+        raise UsageError(f"there is another server called {name!r}: {command[0]}; choose a --name")
+    env = {**had, **entry.get("env", {})}
     return {**earlier, **entry, **({"env": env} if env else {})}
 
 

@@ -7,55 +7,69 @@ import os
 
 from llm_do_mcp.cli import terminal
 from llm_do_mcp.cli.exits import DONE
-from llm_do_mcp.cli.options import Parser, add_libs
+from llm_do_mcp.cli.options import PROJECT, add_libs
+from llm_do_mcp.cli.parser import Parser
 
-EPILOG = """\
-A library is a folder with a lib.yaml, or a project with a name. It is installed as a whole or not at all: whoever
-is killed meanwhile leaves the old one or the new one. A git URL may name a commit, tag or branch, and a folder:
-
-  llm-do lib install git+https://github.com/org/workers.git@v1.2#subdir=utils
-
-The commit that was installed is kept; `llm-do lib info` shows it.
-"""
+HELP = {
+    "install": "install a library, or replace it by another version",
+    "list": "list the installed libraries",
+    "info": "show a library, and the commit that it was installed from",
+    "remove": "remove a library",
+    "lock": "accept a project's libraries as they are, in its libs.lock",
+}
+"""What is said of each command."""
+SOURCE = "a folder with a lib.yaml, or a project; or git+https://…[@COMMIT|TAG|BRANCH][#subdir=DIR]"
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = Parser(
-        prog="llm-do lib",
-        description="Install, list, remove and show libraries, and lock those of a project.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "llm-do lib",
+        "Install, list, show and remove libraries, and lock those of a project.",
+        usage="COMMAND …",
+        commands={"Commands": HELP},
+        examples={
+            "llm-do lib install ./utils": "into ~/.llm-do/libs",
+            "llm-do lib lock my-notes": "after you have looked at them",
+        },
+        environment=("LLM_DO_LIBS",),
+        more="Libraries",
     )
-    commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = made.add_subparsers(prog=made.prog, dest="command", required=True, metavar="COMMAND")
 
-    install = commands.add_parser("install", help="install a library, or replace it by another version")
-    install.add_argument(
-        "source", metavar="PATH|URL", help="a library's folder, or git+https://…[@COMMIT][#subdir=DIR]"
+    def command(name: str, usage: str, examples: dict[str, str]) -> Parser:
+        purpose = f"{HELP[name][0].upper()}{HELP[name][1:]}."
+        return commands.add_parser(name, purpose=purpose, usage=usage, examples=examples, more=made.more)
+
+    install = command(
+        "install",
+        "SOURCE [OPTION]…",
+        {
+            "llm-do lib install ./utils --versioned": "as utils@2.1.0, beside others",
+            "llm-do lib install git+https://github.com/org/workers.git@v1.2#subdir=utils": "from git",
+        },
     )
+    install.add_argument("source", metavar="SOURCE", help=SOURCE)
     install.add_argument("--versioned", action="store_true", help="install it as NAME@VERSION, beside other versions")
-    install.add_argument(
-        "--force", action="store_true", help="replace also what was changed by hand, also by broken workers"
-    )
+    help = "also replace what was changed by hand, also install what has broken workers"
+    install.add_argument("--force", action="store_true", help=help)
     install.add_argument("--to", metavar="DIR", help="the folder of libraries (default: ~/.llm-do/libs)")
 
-    listed = commands.add_parser("list", help="list the installed libraries")
+    listed = command("list", "[OPTION]…", {"llm-do lib list": ""})
     add_libs(listed)
     listed.add_argument("--json", action="store_true", help="print JSON")
 
-    remove = commands.add_parser("remove", help="remove a library")
-    remove.add_argument("name", metavar="NAME", help="utils, or utils@2.0 for what was installed with --versioned")
-    remove.add_argument("--from", metavar="DIR", dest="place", help="the folder of libraries (default: ~/.llm-do/libs)")
-
-    info = commands.add_parser("info", help="show a library")
+    info = command("info", "NAME [OPTION]…", {"llm-do lib info utils": ""})
     info.add_argument("name", metavar="NAME", help="utils, or utils@2.0")
     add_libs(info)
     info.add_argument("--json", action="store_true", help="print JSON")
 
-    lock = commands.add_parser("lock", help="accept a project's libraries as they are, in its libs.lock")
-    lock.add_argument(
-        "path", nargs="?", metavar="PROJECT", help="the project (default: LLM_DO_PROJECT, else the working directory)"
-    )
+    remove = command("remove", "NAME [OPTION]…", {"llm-do lib remove utils@2.0": ""})
+    remove.add_argument("name", metavar="NAME", help="utils, or utils@2.0 for what was installed with --versioned")
+    remove.add_argument("--from", metavar="DIR", dest="place", help="the folder of libraries (default: ~/.llm-do/libs)")
+
+    lock = command("lock", "[PROJECT] [OPTION]…", {"llm-do lib lock my-notes": ""})
+    lock.add_argument("path", nargs="?", metavar="PROJECT", help=PROJECT)
     add_libs(lock)
     return made
 

@@ -10,69 +10,84 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from llm_do_mcp.cli.exits import DONE, USAGE
-from llm_do_mcp.cli.options import Parser, add_loading
-from llm_do_mcp.cli.projects import opened
+from llm_do_mcp.cli.exits import DONE, FAILED, USAGE
+from llm_do_mcp.cli.options import PROJECT, add_loading
+from llm_do_mcp.cli.parser import Parser
+from llm_do_mcp.cli.projects import opened, together
 from llm_do_mcp.errors import LlmDoError, ProjectError, UsageError
 from llm_do_mcp.runtime.display import escape
 
 if TYPE_CHECKING:
     from llm_do_mcp.project.effective import Worker
     from llm_do_mcp.project.load import Project
+    from llm_do_mcp.serving.names import Names
     from llm_do_mcp.toolsets.workbench import Workbench
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = Parser(prog="llm-do list", description="List a project's workers and its published tools.")
-    made.add_argument(
-        "paths",
-        nargs="*",
-        metavar="PATH",
-        help="the project (default: LLM_DO_PROJECT, else the working directory); several: as they are served together",
+    made = Parser(
+        "llm-do list",
+        "List a project's workers, and the tools that it publishes.",
+        usage="[PROJECT]… [OPTION]…",
+        examples={
+            "llm-do list my-notes --policy": "what runs and what asks, by which rule",
+            "llm-do list notes shop": "the names of both, served together",
+        },
+        environment=("LLM_DO_MODEL", "LLM_DO_PROJECT", "LLM_DO_PATH", "LLM_DO_LIBS"),
+        exits={DONE: "done", FAILED: "failed", USAGE: "the project, or one of its workers, cannot be used"},
+        more="What is published",
     )
-    add_loading(made)
+    made.add_argument("paths", nargs="*", metavar="PROJECT", help=f"{PROJECT}; several: as they are served together")
     made.add_argument(
         "--policy", action="store_true", help="for each function, whether it runs, asks or is refused, and why"
     )
     made.add_argument("--json", action="store_true", help="print JSON")
+    add_loading(made)
     return made
 
 
 def main(given: list[str]) -> int:
     """Entry point of `llm-do list`."""
+    from llm_do_mcp.serving.names import Names
     from llm_do_mcp.serving.surface import publish
     from llm_do_mcp.toolsets.workbench import Workbench
 
     options = parser().parse_intermixed_args(given)
-    projects = [opened(path, options) for path in options.paths or [None]]
-    beside = len(projects) > 1
+    projects = together(options.paths, options)
+    beside = Names() if len(projects) > 1 else None
     if options.policy:
         from llm_do_mcp.cli.policy import show
 
-        if beside:
+        if beside is not None:
             raise UsageError("--policy: name one project")
         bench = Workbench(projects[0])
         whole = [worker for _, worker in _found(projects[0]) if not isinstance(worker, ProjectError)]
         return asyncio.run(show(bench, whole, publish(bench).values(), as_json=options.json))
     shown = [_shown(project, beside=beside) for project in projects]
     if options.json:
-        print(json.dumps(shown if beside else shown[0], indent=2, ensure_ascii=False))
+        print(json.dumps(shown[0] if beside is None else shown, indent=2, ensure_ascii=False))
     else:
         for project, one in zip(projects, shown, strict=True):
             _print(project, one)
     return USAGE if any(one["broken"] for one in shown) else DONE
 
 
-def _shown(project: Project, *, beside: bool) -> dict[str, Any]:
-    """What there is to say of a project; with `beside` as it is served together with others."""
+def _shown(project: Project, *, beside: Names | None) -> dict[str, Any]:
+    """What there is to say of a project; with `beside` as it is served together with others.
+
+    Raises:
+        ProjectError: It cannot be served so.
+    """
     from llm_do_mcp.serving.surface import publish, worker_names
     from llm_do_mcp.toolsets.workbench import Workbench
 
     bench = Workbench(project)
-    tools = publish(bench, beside=beside)
+    tools = publish(bench, beside=beside is not None)
+    if beside is not None:
+        beside.take(project, tools)
     listed = asyncio.run(_listed(bench))
-    names = {identifier: name for name, identifier in worker_names(project, beside=beside).items()}
+    names = {identifier: name for name, identifier in worker_names(project, beside=beside is not None).items()}
     return {
         "project": project.name,
         "workers": [one.to_json(project, names) for one in listed if one.worker is not None],

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
 
-from llm_do_mcp.cli.exits import USAGE
 from llm_do_mcp.runtime.approvals import HELP, MODES
 
 RUN = "the run's id, as `llm-do runs` lists it, or `last` for the newest"
+PROJECT = "a project's folder, a .worker file, or a name in LLM_DO_PATH (default: LLM_DO_PROJECT, else here)"
 
 MODEL = "the entry worker's model, such as anthropic:claude-haiku-4-5; replay:RUN answers as a recorded run did"
 
 
-class Parser(argparse.ArgumentParser):
-    """Says what is wrong with a command line in one line, as every error here is told."""
-
-    def error(self, message: str) -> NoReturn:
-        """Print the line and exit."""
-        self.exit(USAGE, f"{self.prog}: {message}; see {self.prog} --help\n")
-
-
 def add_version(parser: argparse.ArgumentParser) -> None:
     """`--version`, which is looked up when it is asked for."""
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
 
 
 class _Version(argparse.Action):
@@ -47,23 +38,22 @@ def seconds(text: str) -> float:
 
 def add_project(parser: argparse.ArgumentParser) -> None:
     """Which project's runs a command is about, how it is loaded, and where they are."""
-    parser.add_argument(
-        "--project", metavar="DIR", help="the project (default: LLM_DO_PROJECT, else the working directory)"
-    )
-    add_loading(parser)
+    parser.add_argument("--project", metavar="PROJECT", help=PROJECT)
     add_state_dir(parser)
+    add_loading(parser)
 
 
 def add_loading(parser: argparse.ArgumentParser) -> None:
     """How a project is loaded."""
-    parser.add_argument("--no-project", action="store_true", help="take a .worker file for itself, without its project")
-    add_libs(parser)
-    parser.add_argument("--no-import-tools", action="store_true", help="load none of the project's Python")
+    group = parser.add_argument_group("How the project is loaded")
+    add_libs(group)
+    group.add_argument("--no-project", action="store_true", help="take a .worker file for itself, without its project")
+    group.add_argument("--no-import-tools", action="store_true", help="load none of the project's Python")
     help = "allow tools and schemas by Python's names (my_project.tools:register), as the manifest can"
-    parser.add_argument("--allow-module-imports", action="store_true", help=help)
+    group.add_argument("--allow-module-imports", action="store_true", help=help)
 
 
-def add_libs(parser: argparse.ArgumentParser) -> None:
+def add_libs(parser: argparse._ActionsContainer) -> None:
     """Where libraries are."""
     help = "a folder of libraries, searched before ~/.llm-do/libs and LLM_DO_LIBS; may be repeated"
     parser.add_argument("--lib", metavar="PATH", action="append", default=[], dest="libs", help=help)
@@ -76,7 +66,7 @@ def add_state_dir(parser: argparse.ArgumentParser) -> None:
 
 def add_approvals(parser: argparse.ArgumentParser) -> None:
     """Who answers the questions of a run that a command drives: one mode, whichever option names it."""
-    either = parser.add_mutually_exclusive_group()
+    either = parser.add_argument_group("Approvals").add_mutually_exclusive_group()
     either.add_argument("--approvals", choices=MODES, default="ask", help=HELP)
     either.add_argument(
         "--approve-all",

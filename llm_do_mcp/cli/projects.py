@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from llm_do_mcp.errors import RunError
+from llm_do_mcp.errors import RunError, UsageError
 
 if TYPE_CHECKING:
     from llm_do_mcp.errors import ProjectError
@@ -30,6 +30,24 @@ def named(options: argparse.Namespace) -> Project:
 def opened(path: str | None, options: argparse.Namespace) -> Project:
     """A project, loaded as the options of `add_loading` say."""
     return load(path, no_project=options.no_project, libs=options.libs, python=python_options(options))
+
+
+def together(paths: Sequence[str], options: argparse.Namespace) -> list[Project]:
+    """The projects that are served together, loaded as the options of `add_loading` say.
+
+    Args:
+        paths: As they are named; none for the one that is chosen without a name.
+        options: The options.
+
+    Raises:
+        UsageError: One is named twice, be it through a link or by a worker of it.
+    """
+    projects: dict[str, Project] = {}
+    for path in paths or (None,):
+        project = opened(path, options)
+        if projects.setdefault(project.root, project) is not project:
+            raise UsageError(f"{path}: the project {project.root} is named twice; name it once")
+    return list(projects.values())
 
 
 def python_options(options: argparse.Namespace) -> PythonOptions:
@@ -88,6 +106,14 @@ def state_of(project: Project, chosen: str | None) -> Path:
     from llm_do_mcp.runtime.state import state_folder
 
     return state_folder(Path(project.root), chosen)
+
+
+def kept_in(chosen: str | None, project: Project, *, several: bool) -> str | None:
+    """What `--state-dir` means for a project: of several served together each has a folder of its own in it.
+
+    In one folder, a project would take up the runs of another.
+    """
+    return os.path.join(chosen, project.name) if chosen is not None and several else chosen
 
 
 @contextlib.asynccontextmanager

@@ -6,7 +6,8 @@ import argparse
 import json
 
 from llm_do_mcp.cli.exits import DONE
-from llm_do_mcp.cli.options import Parser, add_project
+from llm_do_mcp.cli.options import add_project
+from llm_do_mcp.cli.parser import Parser
 from llm_do_mcp.cli.projects import named, state_of
 from llm_do_mcp.runtime.prune import DAY_S, OLDER_THAN_DAYS, Pruned, prune
 
@@ -14,8 +15,13 @@ from llm_do_mcp.runtime.prune import DAY_S, OLDER_THAN_DAYS, Pruned, prune
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = Parser(
-        prog="llm-do runs prune",
-        description="Remove runs that have ended, with their attachments. A run that can go on is never removed.",
+        "llm-do runs prune",
+        "Remove runs that have ended, with their attachments.",
+        usage="[OPTION]…",
+        notes=("A run that can go on is never removed.",),
+        examples={"llm-do runs prune --older-than 7 --dry-run": "", "llm-do runs prune --keep 20": ""},
+        environment=("LLM_DO_PROJECT",),
+        more="Runs",
     )
     made.add_argument(
         "--older-than",
@@ -25,8 +31,8 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--keep", metavar="N", type=_count, help="the newest N ended runs stay, however old")
     made.add_argument("--dry-run", action="store_true", help="only say what would be removed")
-    add_project(made)
     made.add_argument("--json", action="store_true", help="print JSON")
+    add_project(made)
     return made
 
 

@@ -5,7 +5,28 @@ from __future__ import annotations
 import sys
 
 from llm_do_mcp.cli.exits import DONE, guarded
-from llm_do_mcp.cli.options import Parser, add_loading, add_state_dir
+from llm_do_mcp.cli.options import PROJECT, add_loading, add_state_dir
+from llm_do_mcp.cli.parser import Parser
+
+
+def parser() -> Parser:
+    """The command line."""
+    made = Parser(
+        "llm-do-mcp rotate-key",
+        "Replace the key that seals a project's request states.",
+        usage="[PROJECT] [OPTION]…",
+        notes=(
+            "Servers that run take the new one up by themselves. What the key before it sealed still holds, what is "
+            "older does not: rotate twice to open none of it.",
+        ),
+        examples={"llm-do-mcp rotate-key my-notes": ""},
+        environment=("LLM_DO_PROJECT",),
+        more="Over HTTP",
+    )
+    made.add_argument("project", nargs="?", metavar="PROJECT", help=PROJECT)
+    add_state_dir(made)
+    add_loading(made)
+    return made
 
 
 def main(argv: list[str]) -> int:
@@ -13,15 +34,8 @@ def main(argv: list[str]) -> int:
     from llm_do_mcp.cli.projects import opened, state_of
     from llm_do_mcp.runtime.state import rotate_request_state_key
 
-    parser = Parser(
-        prog="llm-do-mcp rotate-key",
-        description="Make a new key for the request states of a project. Servers that run take it up by themselves; "
-        "what was sealed with the key before it still holds, what is older does not.",
-    )
-    parser.add_argument("project", nargs="?", metavar="PROJECT", help="the project's folder")
-    add_loading(parser)
-    add_state_dir(parser)
-    options = parser.parse_args(argv)
+    made = parser()
+    options = made.parse_args(argv)
 
     def rotate() -> int:
         folder = state_of(opened(options.project, options), options.state_dir)
@@ -29,4 +43,4 @@ def main(argv: list[str]) -> int:
         print("llm-do-mcp: a new key seals request states; the one before it still opens them", file=sys.stderr)
         return DONE
 
-    return guarded(rotate, parser.prog)
+    return guarded(rotate, made.prog)

@@ -8,8 +8,9 @@ import importlib
 import sys
 
 from llm_do_mcp.cli import given
-from llm_do_mcp.cli.exits import guarded
-from llm_do_mcp.cli.options import MODEL, Parser, add_approvals, add_loading, add_state_dir, add_version
+from llm_do_mcp.cli.exits import MEANINGS, guarded
+from llm_do_mcp.cli.options import MODEL, add_approvals, add_loading, add_state_dir, add_version
+from llm_do_mcp.cli.parser import Parser
 from llm_do_mcp.errors import ModelError, UsageError
 
 COMMANDS = {
@@ -26,47 +27,62 @@ COMMANDS = {
 }
 """Each command's module in this package, of which only the one that is wanted is imported."""
 
-EPILOG = """\
-commands:
-  llm-do PATH [INPUT]        run a project's entry worker, or a single .worker file
-  llm-do NAME [INPUT]        the same, from the folders of LLM_DO_PATH (default: ~/.llm-do/workers)
-  llm-do demo                the example, end to end, over MCP
-  llm-do init NAME           begin a project; --list-templates: what with
-  llm-do check [PATH]        what a project amounts to, and all that is wrong with it
-  llm-do list [PATH]         the workers and what is published; --policy: what may run, what asks
-  llm-do test [PATH]         play the tests that a project brings along, tests/*.yaml
-  llm-do runs                runs of a project; `llm-do runs resume RUN` goes on with one,
-                             `llm-do runs prune` removes old ones
-  llm-do trace RUN           what happened in a run; --html: a page to look at
-  llm-do approve [RUN]       answer the questions that wait, also while the server runs
-  llm-do lib                 install, list, remove and show libraries, and lock those of a project
-  llm-do approvals lock RUN  write approvals.lock from a run, for --approvals locked
-
-exit codes: 0 done, 1 failed, 2 usage or project error, 3 done but something was refused,
-            4 waits for a person, 130 interrupted
-"""
+HELP: dict[str, dict[str, str]] = {
+    "Projects": {
+        "init": "begin a project, from a template",
+        "check": "show what a project amounts to, and what is wrong",
+        "list": "list workers and published tools; --policy: what asks",
+        "test": "play a project's tests, tests/*.yaml",
+        "lib": "install, list, show, remove and lock libraries",
+        "demo": "run the example end to end, over MCP",
+    },
+    "Runs": {
+        "runs": "list them; `resume` goes on with one, `prune` removes",
+        "trace": "show what happened in one; --html: as a page",
+        "approve": "answer what waits for a person",
+        "approvals": "lock what was approved, for --approvals locked",
+    },
+}
+"""What is said of each command."""
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line that runs a worker."""
     made = Parser(
-        prog="llm-do",
-        description="Run a worker: a prompt packaged with its configuration, called like a function.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "llm-do",
+        "Run a worker, a prompt packaged with its configuration, as one calls a function.",
+        usage=("PROJECT [INPUT] [OPTION]…", "COMMAND …"),
+        commands=HELP,
+        examples={
+            "llm-do init my-notes": "begin a project",
+            'llm-do my-notes "What do the notes say?"': "run its entry worker",
+            "llm-do trace last --project my-notes": "see what it did",
+        },
+        environment=(
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_BASE_URL",
+            "LLM_DO_MODEL",
+            "LLM_DO_PROJECT",
+            "LLM_DO_PATH",
+            "LLM_DO_LIBS",
+            "LLM_DO_DEBUG",
+        ),
+        exits=MEANINGS,
+        more="Your own worker in five minutes",
+        notes=["Standard output has the result and nothing else. `llm-do COMMAND --help` tells more of a command."],
     )
-    made.add_argument("path", metavar="PATH", help="a project's folder, a .worker file, or a name in LLM_DO_PATH")
+    made.add_argument("path", metavar="PROJECT", help="a project's folder, a .worker file, or a name in LLM_DO_PATH")
     given.add_options(made)
     made.add_argument("--entry", metavar="ID", help="the worker to run (default: the project's entry)")
     made.add_argument("--model", metavar="M", help=MODEL)
     made.add_argument("--json", action="store_true", help="print the result and the run's account as JSON")
-    add_loading(made)
     add_state_dir(made)
     instead = made.add_mutually_exclusive_group()
     instead.add_argument("--list-workers", action="store_true", help="list the workers, and run none")
     instead.add_argument("--check", action="store_true", help="look for all that is wrong, and run nothing")
-    add_approvals(made)
     add_version(made)
+    add_approvals(made)
+    add_loading(made)
     return made
 
 

@@ -8,8 +8,9 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from llm_do_mcp.cli.exits import DONE
-from llm_do_mcp.cli.options import RUN, Parser, add_approvals, add_project
+from llm_do_mcp.cli.exits import DONE, MEANINGS
+from llm_do_mcp.cli.options import RUN, add_approvals, add_project
+from llm_do_mcp.cli.parser import Parser
 from llm_do_mcp.cli.projects import driving, living, named, reading, run_named, state_of
 from llm_do_mcp.runtime import account
 
@@ -23,14 +24,24 @@ NOTHING = account.spent(())
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = Parser(
-        prog="llm-do runs",
-        description="List the runs of a project, or go on with one. `llm-do runs prune` removes old ones.",
+        "llm-do runs",
+        "List the runs of a project, or go on with one.",
+        usage=("[OPTION]…", "resume RUN [OPTION]…", "prune …"),
+        notes=("`llm-do runs prune` removes old ones, and has a help of its own.",),
+        examples={
+            "llm-do runs --project my-notes": "list them",
+            "llm-do runs resume last --project my-notes": "go on with the newest",
+            "llm-do runs prune --help": "how to remove old ones",
+        },
+        environment=("ANTHROPIC_API_KEY", "LLM_DO_MODEL", "LLM_DO_PROJECT"),
+        exits=MEANINGS,
+        more="Runs",
     )
     made.add_argument("action", nargs="?", choices=("resume",), help="go on with a run that no process drives")
     made.add_argument("run", nargs="?", metavar="RUN", help=RUN)
-    add_project(made)
     made.add_argument("--json", action="store_true", help="print JSON")
     add_approvals(made)
+    add_project(made)
     return made
 
 

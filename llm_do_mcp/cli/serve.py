@@ -10,10 +10,12 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from llm_do_mcp.cli.exits import DONE, guarded
-from llm_do_mcp.cli.options import MODEL, Parser, add_loading, add_state_dir, add_version, seconds
+from llm_do_mcp.cli.exits import DONE, FAILED, INTERRUPTED, USAGE, guarded
+from llm_do_mcp.cli.options import MODEL, PROJECT, add_loading, add_state_dir, add_version, seconds
+from llm_do_mcp.cli.parser import ENVIRONMENT, Parser
 from llm_do_mcp.errors import UsageError
-from llm_do_mcp.runtime.approvals import HELP, MODES, of_project
+from llm_do_mcp.runtime.approvals import HELP as HELP_APPROVALS
+from llm_do_mcp.runtime.approvals import MODES, of_project
 from llm_do_mcp.serving.wire import guard_stdout
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from llm_do_mcp.serving.hardened import HardenedServer
     from llm_do_mcp.serving.http.app import Authentication
 
+GARBAGE_EVERY = 5000
+"""New objects after which garbage is looked for: a call makes hundreds, and leaves next to none in cycles."""
 COMMANDS = {
     "install": "install",
     "bundle": "bundle",
@@ -30,30 +34,39 @@ COMMANDS = {
 }
 """What else there is, and the module of each; a project of that name is given as a path (`./token`)."""
 
-EPILOG = """\
-PROJECT is a folder with main.worker, project.yaml or workers/; without it, LLM_DO_PROJECT or the working directory.
-Of several, the names of tools begin with the project's; `llm-do list A B` shows them.
-It is meant to be started by an MCP client: llm-do-mcp install HOST PROJECT has one do so, llm-do-mcp doctor PROJECT
-says what is wrong, llm-do-mcp bundle PROJECT makes an .mcpb for Claude Desktop.
-
-Over HTTP, for clients that start nothing: --http 127.0.0.1:8000 serves at http://127.0.0.1:8000/mcp. An address that
-other machines can reach needs --tokens (llm-do-mcp token NAME --tokens FILE makes one), or --oauth-issuer,
---oauth-audience and --oauth-jwks. llm-do-mcp rotate-key PROJECT replaces the key that seals request states.
-"""
+HELP = {
+    "install": "enter a project into the configuration of an MCP host",
+    "doctor": "start a server as a host would, and say what is wrong",
+    "bundle": "make an .mcpb for Claude Desktop",
+    "token": "make a bearer token, for --tokens",
+    "rotate-key": "replace the key that seals request states",
+}
+"""What is said of each command."""
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = Parser(
-        prog="llm-do-mcp",
-        description="Serve a folder of workers as MCP tools, over stdio or HTTP.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "llm-do-mcp",
+        "Serve projects to MCP clients: each published worker is a tool.",
+        usage=("[PROJECT]… [OPTION]…", "COMMAND …"),
+        commands={"Commands": HELP},
+        examples={
+            "llm-do-mcp install claude-desktop my-notes": "have a host start it",
+            "llm-do-mcp my-notes": "over stdio, as hosts start it",
+            "llm-do-mcp my-notes --http 127.0.0.1:8000": "at http://127.0.0.1:8000/mcp",
+        },
+        environment=ENVIRONMENT,
+        exits=(DONE, FAILED, USAGE, INTERRUPTED),
+        more="Connect a client",
+        notes=["`llm-do-mcp COMMAND --help` tells more of a command, `llm-do list PROJECT` what would be published."],
     )
     made.add_argument(
-        "projects", nargs="*", metavar="PROJECT", help="a project's folder, or a single .worker file; several at once"
+        "projects",
+        nargs="*",
+        metavar="PROJECT",
+        help=f"{PROJECT}; of several, the names of tools begin with the project's",
     )
-    add_loading(made)
     made.add_argument("--model", metavar="M", help=MODEL)
     add_state_dir(made)
     made.add_argument(
@@ -62,31 +75,37 @@ def parser() -> argparse.ArgumentParser:
         type=seconds,
         help="hand a call over to run_wait after this time (default: what the client is known to wait, else 48)",
     )
-    made.add_argument("--approvals", choices=MODES, default="ask", help=HELP)
-    made.add_argument(
+    add_version(made)
+    group = made.add_argument_group("Approvals")
+    group.add_argument("--approvals", choices=MODES, default="ask", help=HELP_APPROVALS)
+    group.add_argument(
         "--when-nobody-can-answer",
         choices=("pause", "deny"),
         help="leave a question open, to be answered on the approval page or with llm-do approve, or refuse it "
         "(default: deny where CI is set, else pause)",
     )
-    made.add_argument(
+    group.add_argument(
         "--answer-within",
         metavar="SECONDS",
         type=seconds,
         help="take a question as one that nobody answers after this time (default: 45; for several at once, shown one "
         "after the other, at most four times this)",
     )
-    made.add_argument(
+    group.add_argument(
         "--approve-tool", action="store_true", help="publish run_approve, for hosts that ask before every tool call"
     )
     _add_http(made)
-    add_version(made)
+    add_loading(made)
     return made
 
 
 def _add_http(made: argparse.ArgumentParser) -> None:
-    group = made.add_argument_group("over HTTP")
-    group.add_argument("--http", metavar="HOST:PORT", help="serve there instead of on standard input and output")
+    group = made.add_argument_group("Over HTTP")
+    group.add_argument(
+        "--http",
+        metavar="HOST:PORT",
+        help="serve there instead of over stdio; an address that others can reach needs --tokens or --oauth-…",
+    )
     group.add_argument(
         "--allowed-host",
         metavar="NAME",
@@ -95,9 +114,9 @@ def _add_http(made: argparse.ArgumentParser) -> None:
         help="a name, with or without a port, that clients reach the server by, besides its address; may be repeated",
     )
     group.add_argument("--tokens", metavar="FILE", help="callers need one of the bearer tokens in this file")
-    group.add_argument("--oauth-issuer", metavar="URL", help="callers need a token of this authorization server")
-    group.add_argument("--oauth-audience", metavar="AUD", help="and it must be for this, such as the server's address")
-    group.add_argument("--oauth-jwks", metavar="URL", help="where the issuer has its keys")
+    group.add_argument("--oauth-issuer", metavar="URL", help="callers need a signed token (JWT) of this issuer")
+    group.add_argument("--oauth-audience", metavar="AUD", help="whom it must be for, such as the server's address")
+    group.add_argument("--oauth-jwks", metavar="URL", help="the keys of the issuer")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -117,23 +136,23 @@ def main(argv: list[str] | None = None) -> int:
 def _serve(options: argparse.Namespace) -> int:
     # What starting makes stays: looking through it for garbage, again and again, is a sixth of the time it takes.
     gc.disable()
-    from llm_do_mcp.cli.projects import model_named, opened
+    from llm_do_mcp.cli.projects import kept_in, model_named, together
+    from llm_do_mcp.serving.names import Names
     from llm_do_mcp.serving.page.server import browser
     from llm_do_mcp.serving.server import ANSWER_WITHIN_S, ProjectServer
 
-    authentication = _authentication(options)
+    authentication = authentication_of(options)
     if options.http is not None:
         from llm_do_mcp.serving.http.serve import Listening
 
         # Before the project is looked at: an address that must not be used is told of first.
         listening = Listening.at(options.http, authenticated=authentication is not None)
-    projects = [opened(path, options) for path in options.projects or [None]]
+    projects = together(options.projects, options)
     several = len(projects) > 1
+    names = Names() if several else None
 
     def serving(project: Project) -> ProjectServer:
-        # In one folder, a project would take up the runs of another.
-        apart = several and options.state_dir is not None
-        state_dir = os.path.join(options.state_dir, project.name) if apart else options.state_dir
+        state_dir = kept_in(options.state_dir, project, several=several)
         return ProjectServer(
             project,
             state_dir=state_dir,
@@ -145,7 +164,7 @@ def _serve(options: argparse.Namespace) -> int:
             approve_tool=options.approve_tool,
             browse=browser() if authentication is None else None,
             remote=authentication is not None,
-            beside=several,
+            beside=names,
         )
 
     server: HardenedServer
@@ -159,6 +178,7 @@ def _serve(options: argparse.Namespace) -> int:
     for error in (error for one in servers for error in (*one.project.broken, *one.bench.unusable.values())):
         print(f"llm-do-mcp: not served: {error}", file=sys.stderr)
     gc.freeze()
+    gc.set_threshold(GARBAGE_EVERY)
     gc.enable()
     if options.http is None:
         server.run("stdio")
@@ -170,7 +190,7 @@ def _serve(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _authentication(options: argparse.Namespace) -> Authentication | None:
+def authentication_of(options: argparse.Namespace) -> Authentication | None:
     """How callers are asked who they are, as the options say.
 
     Raises:
@@ -195,10 +215,10 @@ def _authentication(options: argparse.Namespace) -> Authentication | None:
     if not all(oauth):
         raise UsageError("--oauth-issuer, --oauth-audience and --oauth-jwks are needed together")
     from llm_do_mcp.serving.http.app import Authentication
-    from llm_do_mcp.serving.http.oauth import Issuer, Tokens
+    from llm_do_mcp.serving.http.oauth import Issuer, Tokens, web_address
 
-    resource = options.oauth_audience if "://" in options.oauth_audience else None
-    return Authentication(Tokens(Issuer(*oauth)), issuer=options.oauth_issuer, resource=resource)
+    issuer = Issuer(*oauth)
+    return Authentication(Tokens(issuer), issuer=web_address(issuer.issuer), resource=web_address(issuer.audience))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -24,6 +25,8 @@ KEYS = {
 }
 BY = "terminal"
 
+_COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
 _one_at_a_time = asyncio.Lock()
 _LOOKS_EVERY_S = 0.1
 """How often the thread that waits for a line looks whether the line is still wanted."""
@@ -40,6 +43,16 @@ def say(line: str) -> None:
         print(escape(line, lines=True), file=sys.stderr, flush=True)
     else:
         _screen.held.append(line)
+
+
+def result(text: str) -> str:
+    """A result as it is printed: where a person reads it, nothing in it commands the terminal, or hides what is above.
+
+    Characters that only join or direct others stay: many scripts need them.
+    """
+    if not sys.stdout.isatty():
+        return text
+    return _COMMANDS.sub(lambda found: escape(found[0]), text.replace("\r\n", "\n"))
 
 
 class _Screen:

@@ -7,42 +7,44 @@ import asyncio
 import contextlib
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
-from llm_do_mcp.cli.exits import DONE, FAILED
-from llm_do_mcp.cli.options import Parser, add_loading, add_state_dir
+from llm_do_mcp.cli.exits import DONE, FAILED, USAGE
+from llm_do_mcp.cli.options import PROJECT, add_loading, add_state_dir
+from llm_do_mcp.cli.parser import Parser
 from llm_do_mcp.cli.projects import load, opened, python_options, reading, run_named, state_of
+from llm_do_mcp.errors import UsageError
 
 if TYPE_CHECKING:
     from llm_do_mcp.project.load import Project
     from llm_do_mcp.testing.play import Played
     from llm_do_mcp.testing.suite import Case
 
-EPILOG = """\
-Each test is played in a copy of the project, so that nothing in the project changes and no test sees what another
-wrote. Exit codes: 0 all passed, 1 one failed, 2 they cannot be played.
-"""
-
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = Parser(
-        prog="llm-do test",
-        description="Play the tests of a project: its files tests/*.yaml.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "llm-do test",
+        "Play the tests of a project, its files tests/*.yaml, or record a run for one.",
+        usage=("[PROJECT] [OPTION]…", "[PROJECT] --record RUN FILE"),
+        notes=("Each test is played in a copy of the project: it changes nothing, and sees nothing of another test.",),
+        examples={
+            "llm-do test my-notes --only summary": "those whose title has this in it",
+            "llm-do test my-notes --record last tests/monday.json": "for `model: replay:tests/monday.json`",
+        },
+        environment=("LLM_DO_PROJECT", "LLM_DO_PATH", "LLM_DO_LIBS"),
+        exits={DONE: "all passed", FAILED: "one failed", USAGE: "they cannot be played"},
+        more="Check and test",
     )
-    made.add_argument(
-        "path", nargs="?", metavar="PROJECT", help="the project (default: LLM_DO_PROJECT, else the working directory)"
-    )
+    made.add_argument("path", nargs="?", metavar="PROJECT", help=PROJECT)
     made.add_argument("--only", metavar="TEXT", default="", help="only tests whose title has this in it")
     made.add_argument("--list", action="store_true", help="list the tests, and play none")
     made.add_argument("--model", metavar="M", help="the model of all workers, whatever the tests name")
     made.add_argument("--junit", metavar="FILE", help="also write the outcome as JUnit XML")
-    help = "write a run into a file of the project, such as tests/ada.json, for tests with `model: replay:FILE`"
+    help = "write a run into a file of the project, for tests with `model: replay:FILE`"
     made.add_argument("--record", nargs=2, metavar=("RUN", "FILE"), help=help)
-    add_loading(made)
     add_state_dir(made)
+    add_loading(made)
     return made
 
 
@@ -63,11 +65,13 @@ async def _record(options: argparse.Namespace) -> int:
         row = await run_named(store, name, of_project(project, options.state_dir))
         assert store is not None  # it has the run
         await record(store, row, redactor(os.environ, project.manifest), project.root, file)
-    print(f"recorded run {row.id} in {file}; look through it before you commit it")
+    ended = "" if row.status == "done" else f", which is {row.status}, not done,"
+    print(f"recorded run {row.id}{ended} in {file}; look through it before you commit it")
     return DONE
 
 
 async def _test(options: argparse.Namespace) -> int:
+    from llm_do_mcp.runtime.display import counted
     from llm_do_mcp.runtime.redact import guard_log, redactor
     from llm_do_mcp.testing import suite
     from llm_do_mcp.testing.junit import report
@@ -81,18 +85,28 @@ async def _test(options: argparse.Namespace) -> int:
     redact = redactor(os.environ, original.manifest)
     guard_log(lambda: redact)
     played = []
-    for case in cases:
-        one = await _play(replace(case, model=options.model or case.model), original, options)
-        played.append(one)
-        _show(one)
+    with _report(options.junit) as junit:
+        for case in cases:
+            one = await _play(replace(case, model=options.model or case.model), original, options)
+            played.append(one)
+            _show(one)
+        if junit is not None:
+            junit.write(report(played))
     failed = sum(bool(one.failures) for one in played)
     called = sum(one.model_called for one in played)
     asked = f"a model was called in {called}" if called else "no model was called"
-    print(f"{len(played)} tests: {len(played) - failed} passed, {failed} failed ({asked})")
-    if options.junit:
-        with open(options.junit, "w", encoding="utf-8") as file:
-            file.write(report(played))
+    print(f"{counted(len(played), 'test')}: {len(played) - failed} passed, {failed} failed ({asked})")
     return FAILED if failed else DONE
+
+
+def _report(name: str | None) -> contextlib.AbstractContextManager[TextIO | None]:
+    """The file of `--junit`, opened before anything is played: a report of before is none of these tests."""
+    if name is None:
+        return contextlib.nullcontext()
+    try:
+        return open(name, "w", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--junit: {name} cannot be written: {error.strerror}") from None
 
 
 async def _play(case: Case, original: Project, options: argparse.Namespace) -> Played:

@@ -5,32 +5,41 @@ from __future__ import annotations
 from pathlib import Path
 
 from llm_do_mcp.cli.exits import DONE, guarded
-from llm_do_mcp.cli.options import Parser
+from llm_do_mcp.cli.parser import Parser
+from llm_do_mcp.serving.caller import SCOPES
 
 
-def main(argv: list[str]) -> int:
-    """Entry point of `llm-do-mcp token`."""
-    from llm_do_mcp.serving.caller import SCOPES
-    from llm_do_mcp.serving.http.tokens import add, checked_scopes
-
-    parser = Parser(
-        prog="llm-do-mcp token",
-        description="Make a bearer token and add it to a file. It is printed once; the file keeps its hash. "
-        "To take it back, delete its line.",
+def parser() -> Parser:
+    """The command line."""
+    made = Parser(
+        "llm-do-mcp token",
+        "Make a bearer token, print it once, and keep its hash in a file.",
+        usage="NAME --tokens FILE [--scopes SCOPES]",
+        notes=("To take one back, delete its line in the file.",),
+        examples={"llm-do-mcp token ann --tokens tokens": "", "llm-do-mcp token bo --tokens tokens --scopes call": ""},
+        more="Over HTTP",
     )
-    parser.add_argument("name", metavar="NAME", help="whose it is: who has it can use the runs of that name")
-    parser.add_argument("--tokens", metavar="FILE", required=True, help="the file; made where it is not there")
-    parser.add_argument(
+    made.add_argument("name", metavar="NAME", help="whose it is: who has it can use the runs of that name")
+    made.add_argument("--tokens", metavar="FILE", required=True, help="the file; made where it is not there")
+    made.add_argument(
         "--scopes",
         metavar="SCOPES",
         default=",".join(SCOPES),
         help="what it allows, separated by commas: call (what only reads), write (also what can change something), "
         "approve (to answer what its runs ask); default: all",
     )
-    options = parser.parse_args(argv)
+    return made
+
+
+def main(argv: list[str]) -> int:
+    """Entry point of `llm-do-mcp token`."""
+    made = parser()
+    options = made.parse_args(argv)
 
     def make() -> int:
+        from llm_do_mcp.serving.http.tokens import add, checked_scopes
+
         print(add(Path(options.tokens), options.name, checked_scopes(options.scopes, "--scopes")))
         return DONE
 
-    return guarded(make, parser.prog)
+    return guarded(make, made.prog)

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from llm_do_mcp.cli.exits import DONE
-from llm_do_mcp.cli.options import RUN, Parser, add_project
+from llm_do_mcp.cli.options import RUN, add_project
+from llm_do_mcp.cli.parser import Parser
 from llm_do_mcp.cli.projects import living, named, reading, run_named, state_of
 from llm_do_mcp.errors import UsageError
 from llm_do_mcp.runtime.display import escape
@@ -27,12 +28,15 @@ WIDTH = 160
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = Parser(
-        prog="llm-do trace",
-        description="Show what happened in a run: turns, calls, questions, with their times. "
-        "Secrets of the environment, also of the one it ran in, and what the manifest's `redact` names are left out.",
+        "llm-do trace",
+        "Show what happened in a run: turns, calls and questions, with their times.",
+        usage="RUN [OPTION]…",
+        notes=("Secrets of the environment, also of the one it ran in, are left out, and what `redact` names.",),
+        examples={"llm-do trace last": "", "llm-do trace last --html run.html": ""},
+        environment=("LLM_DO_PROJECT",),
+        more="Runs",
     )
     made.add_argument("run", metavar="RUN", help=RUN)
-    add_project(made)
     form = made.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument(
@@ -42,6 +46,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="write one self-contained page (default: trace-RUN.html; `-` is standard output)",
     )
+    add_project(made)
     return made
 
 
@@ -99,7 +104,9 @@ def lines(found: Trace, columns: int) -> list[str]:
     if found.error:
         shown.append(f"error: {found.error}")
     shown += ["", *(f"{_offset(found, item)}  {text}" for item, text in _branches(found.items, "", root=True))]
+    passed_over = [(item, each) for _, item in found.walk() for each in item.facts.get("passed_over", ())]
     listed = {
+        "models passed over": [f"{title(item)}: {each['error']}" for item, each in passed_over],
         "failed": [f"{title(item)}: {item.facts.get('error', '')}" for item in found.of("failed")],
         "in doubt, and may have happened": [_place(item) for item in found.of("in_doubt")],
         "questions": [f"{title(item)}: {decided(item)}" for item in found.questions()],

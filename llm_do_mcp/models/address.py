@@ -17,6 +17,11 @@ def own() -> str:
     return (os.environ.get(VARIABLE) or PUBLIC).rstrip("/")
 
 
+def named_by(base_url: str | None) -> str:
+    """Where the address that is asked is set, for people. Argument as for `is_foreign`."""
+    return VARIABLE if base_url is None else "base_url in project.yaml"
+
+
 def is_foreign(base_url: str | None) -> bool:
     """Whether an address is a project's and not the user's own.
 

@@ -9,8 +9,10 @@ The SDK is imported with the first turn, in a thread: it takes a second, in whic
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -19,16 +21,13 @@ import anyio.to_thread
 from llm_do_mcp.models import address
 from llm_do_mcp.models.capabilities import capabilities_of
 from llm_do_mcp.models.documents import Documents
-from llm_do_mcp.models.failures import NO_KEY, explained, shown_address, unavailable
+from llm_do_mcp.models.failures import NO_KEY, broke_off, explained, shown_address, unavailable
 from llm_do_mcp.models.payload import stream_arguments
 from llm_do_mcp.models.stream import BrokenReply, read_reply
-from llm_do_mcp.models.turn import Reply, Request
+from llm_do_mcp.models.turn import LONGEST_TURN_S, Reply, Request
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
-
-LONGEST_TURN_S = 600.0
-"""How long a turn may take where nobody sets a deadline; the SDK's own timeout for one read."""
 
 _UNUSED_KEY = "unused"  # local servers want none, the SDK insists on one
 
@@ -45,9 +44,6 @@ class AnthropicModel:
             downloaded must not be able to collect keys.
         capabilities: The manifest's `model_capabilities`.
         retries: How often the SDK repeats a request that was not answered.
-
-    Raises:
-        ModelError: A capability flag that does not exist.
     """
 
     calls_model = True
@@ -57,7 +53,7 @@ class AnthropicModel:
         model: str,
         *,
         base_url: str | None = None,
-        capabilities: Mapping[str, Mapping[str, bool]] | None = None,
+        capabilities: Mapping[str, Mapping[str, Any]] | None = None,
         retries: int = 2,
     ) -> None:
         self.name = f"anthropic:{model}"
@@ -89,24 +85,24 @@ class AnthropicModel:
     async def _ask(self, client: AsyncAnthropic, request: Request) -> Reply:
         where = shown_address(str(client.base_url))
         if self._can.documents:
-            await self._documents.check_pages(request)
+            await self._documents.check(request)
         else:
             request = await self._documents.as_texts(request)
         arguments = stream_arguments(request, self._model, self._can)
-        broken = BrokenReply()
-        for _ in range(2):
+        for last in (False, True):
             try:
-                async with client.messages.stream(**arguments) as stream:
+                async with await client.messages.create(**arguments, stream=True) as stream:
                     return await read_reply(stream)
             except BrokenReply as error:
-                broken = error
+                if last:
+                    what = f"the answer from {where} was unusable, twice: {error}"
+                    raise unavailable(request, what, "try again, or check that it speaks the Messages API") from error
             except Exception as error:  # besides its own errors, the SDK raises what building a request trips over
-                raise explained(request, error, where, key_withheld=address.is_foreign(self._base_url)) from error
-        raise unavailable(
-            request,
-            f"the answer from {where} was unusable, twice: {broken}",
-            "try again, or check that it speaks the Messages API",
-        )
+                if last or not broke_off(error):
+                    withheld = address.is_foreign(self._base_url)
+                    named_by = address.named_by(self._base_url)
+                    raise explained(request, error, where, named_by, key_withheld=withheld) from error
+        raise AssertionError("unreachable")
 
     async def _connect(self, request: Request) -> AsyncAnthropic:
         async with self._connecting:
@@ -144,10 +140,20 @@ async def _no_wait_past_deadline(request: Any, call_next: Callable[[Any], Awaita
     The SDK waits as long as `retry-after` says; `x-should-retry` is its own header to be told not to.
     """
     response = await call_next(request)
-    try:
-        wait = float(response.http_response.headers.get("retry-after", "0"))
-    except ValueError:  # the header's other form is a date, which the Messages API does not send
-        wait = 0.0
-    if anyio.current_time() + wait > _deadline.get():
-        response.http_response.headers["x-should-retry"] = "false"
+    headers = response.http_response.headers
+    if anyio.current_time() + _asked_to_wait_s(headers) > _deadline.get():
+        headers["x-should-retry"] = "false"
     return response
+
+
+def _asked_to_wait_s(headers: Mapping[str, str]) -> float:
+    """How long the SDK will wait, in seconds, by all forms that it knows: milliseconds, seconds, a date."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            return float(headers.get(name, "")) * unit
+        except ValueError:
+            continue
+    try:
+        return parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time()
+    except (ValueError, OverflowError):
+        return 0.0

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from llm_do_mcp.errors import InvalidInput
+from llm_do_mcp.sandbox.names import shown
 from llm_do_mcp.sandbox.text import NotText, decode
 
 PDF = "application/pdf"
@@ -24,7 +25,8 @@ _SUFFIXES = {
     "image/gif": (".gif",),
     "image/webp": (".webp",),
 }
-_ENCRYPTED = re.compile(rb"/Encrypt\s+\d+\s+\d+\s+R")  # stands in the clear, whatever else is encrypted
+_PDF = b"%PDF-"
+_ENCRYPTED = re.compile(rb"/Encrypt(?:\s+\d+\s+\d+\s+R|\s*<<)")  # stands in the clear, whatever else is encrypted
 _TAIL = 2048  # where a PDF says where its index is; readers allow some junk after it
 
 
@@ -41,10 +43,10 @@ def attachment(name: str, data: bytes) -> dict[str, Any]:
     """
     if not data:
         raise InvalidInput(f"{name}: the file is empty; attach one with content")
-    media_type = sniffed(data)
+    suffix = PurePosixPath(name).suffix.lower()
+    media_type = sniffed(data, suffix)
     if media_type is None:
         raise InvalidInput(f"{name}: neither PDF, PNG, JPEG, GIF, WebP nor text; only these can be attached")
-    suffix = PurePosixPath(name).suffix.lower()
     claimed = next((kind for kind, suffixes in _SUFFIXES.items() if suffix in suffixes), None)
     if (claimed or (suffix and media_type in _SUFFIXES)) and claimed != media_type:
         raise InvalidInput(f"{name}: named {suffix}, but its content is {media_type}; give it the right suffix")
@@ -55,9 +57,19 @@ def attachment(name: str, data: bytes) -> dict[str, Any]:
     return {"type": "attachment", "name": name, "media_type": media_type, "data": data}
 
 
-def sniffed(data: bytes) -> str | None:
-    """The media type that bytes show; None where they are of no kind that a model can be sent."""
-    if b"%PDF-" in data[:1024]:
+def as_text(name: str, data: bytes) -> str:
+    """What a model is told of a text file: its name in one line, whatever it is, and the text."""
+    return f"Attachment {shown(name)}:\n\n{decode(data, whole=True)}"
+
+
+def sniffed(data: bytes, suffix: str) -> str | None:
+    """The media type that bytes show; None where they are of no kind that a model can be sent.
+
+    Args:
+        data: The whole file.
+        suffix: Of its name, for what may be two things: a PDF with junk before it, or a text about PDF.
+    """
+    if data.startswith(_PDF) or (_PDF in data[:1024] and (suffix in ("", *_SUFFIXES[PDF]) or not _is_text(data))):
         return PDF
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
@@ -67,8 +79,12 @@ def sniffed(data: bytes) -> str | None:
         return "image/gif"
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return "image/webp"
+    return TEXT if _is_text(data) else None
+
+
+def _is_text(data: bytes) -> bool:
     try:
         decode(data, whole=True)
     except NotText:
-        return None
-    return TEXT
+        return False
+    return True

@@ -7,10 +7,10 @@ dropped silently gives an answer about nothing. So what is not known to work is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from fnmatch import fnmatchcase
+from dataclasses import dataclass, replace
+from typing import Any
 
-from llm_do_mcp.errors import ModelError
+from llm_do_mcp.models.naming import PROVIDER, covers
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Capabilities:
         strict_tools: Tools that hold the model to their schema.
         parallel_tools: Several calls in one reply; without, the model is told to make one at a time.
         caching: Marks for the prompt cache.
+        max_output_tokens: The most tokens that a reply may be asked to have.
     """
 
     documents: bool = False
@@ -32,25 +33,29 @@ class Capabilities:
     strict_tools: bool = False
     parallel_tools: bool = True
     caching: bool = False
+    max_output_tokens: int = 8192
 
 
-def capabilities_of(model: str, overrides: Mapping[str, Mapping[str, bool]] | None = None) -> Capabilities:
+_CLAUDE = Capabilities(
+    documents=True,
+    images=True,
+    structured_output=True,
+    strict_tools=True,
+    parallel_tools=True,
+    caching=True,
+    max_output_tokens=32_000,  # what the oldest that are served take; those of `prices.yaml` take twice that, or more
+)
+
+
+def capabilities_of(model: str, overrides: Mapping[str, Mapping[str, Any]] | None = None) -> Capabilities:
     """The capabilities of a model.
 
     Args:
         model: Its name without the provider, `claude-haiku-4-5`.
         overrides: The manifest's `model_capabilities`: a name or glob → flags; later ones win.
-
-    Raises:
-        ModelError: A flag that does not exist.
     """
-    known = {field.name for field in fields(Capabilities)}
-    can = Capabilities(**dict.fromkeys(known, True)) if model.startswith("claude-") else Capabilities()
+    can = _CLAUDE if model.startswith("claude-") else Capabilities()
     for pattern, flags in (overrides or {}).items():
-        if unknown := sorted(set(flags) - known):
-            raise ModelError(
-                f"model_capabilities.{pattern}: no flag {unknown[0]!r}; allowed: {', '.join(sorted(known))}"
-            )
-        if fnmatchcase(model, pattern):
+        if covers(pattern, PROVIDER + model):
             can = replace(can, **flags)
     return can

@@ -24,8 +24,6 @@ from llm_do_mcp.models.turn import Block, Request, attachments_of
 
 MOST_PAGES = 600
 """Pages that the Messages API takes in a request."""
-COUNTED_FROM_BYTES = 100_000
-"""Smaller files are not looked into before they are sent: they can hardly have too many pages."""
 WITHIN_S = 30.0
 _KEPT = 16
 
@@ -38,6 +36,7 @@ class Pdf:
     text: str = ""
     whole: bool = True
     problem: str = ""
+    encrypted: bool = False
 
 
 class Documents:
@@ -62,16 +61,22 @@ class Documents:
             texts[id(block)] = {**block, "media_type": TEXT, "data": f"{found.text}{cut}".encode()}
         return replace(request, messages=tuple(_replaced(message, texts) for message in request.messages))
 
-    async def check_pages(self, request: Request) -> None:
-        """See that the PDFs of a request are not more than a model takes, as far as that can be told.
+    async def check(self, request: Request) -> None:
+        """See that the PDFs of a request are such as a model takes, as far as that can be told here.
+
+        What cannot be read here may be read there, so it is sent. Small files are looked into as well: hundreds of
+        pages that are alike take next to no room.
 
         Raises:
-            ModelError: They have too many pages.
+            ModelError: They have too many pages, or one is encrypted.
         """
         pages = 0
         for block in _pdfs(request):
-            if len(block["data"]) >= COUNTED_FROM_BYTES:
-                pages += (await self._pdf(block["data"], text=False)).pages
+            found = await self._pdf(block["data"], text=False)
+            if found.encrypted:
+                what = f"attachment {block['name']} was not sent: the PDF is encrypted"
+                raise failure(request, what, "attach one that opens without a password")
+            pages += found.pages
         if pages > MOST_PAGES:
             what = f"the attached PDFs have {pages} pages, and a request may have {MOST_PAGES}"
             raise failure(request, what, "attach fewer, or parts of them")

@@ -26,6 +26,8 @@ _LONGEST_MESSAGE = 300
 # The request itself is at fault: another model of a fallback chain would not help.
 _REQUESTS_FAULT = {400, 413, 422}
 
+_PASSING = {429, 500, 529}
+
 _WHAT_TO_DO = {
     400: "change what it names in the worker or its input",
     401: "set ANTHROPIC_API_KEY to a valid key",
@@ -37,6 +39,17 @@ _WHAT_TO_DO = {
     429: "try again later, call fewer workers at once, or name a second model after it",
     529: "try again later, or name a second model after it",
 }
+_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "overloaded_error": 529,
+}
+"""The statuses of errors by their types: in the middle of a stream one comes under the 200 that it began with."""
 _TOO_LONG = "prompt is too long"
 LESS = "give it less to read, or name a model with a larger context"
 _SERVERS_FAULT = "try again later, or name a second model after it"
@@ -62,39 +75,51 @@ def _one_line(text: str) -> str:
     return clean if len(clean) <= _LONGEST_MESSAGE else clean[:_LONGEST_MESSAGE] + "…"
 
 
-def explained(request: Request, error: Exception, address: str, *, key_withheld: bool) -> ModelError:
+def explained(request: Request, error: Exception, address: str, named_by: str, *, key_withheld: bool) -> ModelError:
     """What the SDK raised, as an error of ours.
 
     Args:
         request: What was asked.
         error: What was raised instead of an answer.
         address: Of the server, as it may be shown.
+        named_by: Where that address is set.
         key_withheld: The user's key was not sent, because the project chose the address.
     """
     import anthropic
 
     if isinstance(error, anthropic.APIStatusError):
-        if error.status_code == 401 and key_withheld:
+        if _status(error) == 401 and key_withheld:
             what = f"{address} wants a key, and yours is not sent to an address that a project names"
             return unavailable(request, what, "set ANTHROPIC_BASE_URL to it")
-        return _of_status(request, error, address)
+        return _of_status(request, error, address, named_by)
     if isinstance(error, anthropic.APITimeoutError):
         return unavailable(request, f"no answer from {address}", "try again later")
     if isinstance(error, anthropic.APIConnectionError):
-        return _of_connection(request, error, address)
+        return _of_connection(request, error, address, named_by)
     return failure(request, f"the request could not be sent: {error}", "change what it names")
 
 
-def _of_status(request: Request, error: anthropic.APIStatusError, address: str) -> ModelError:
+def broke_off(error: Exception) -> bool:
+    """Whether the SDK raised an error of the server's that came in the middle of an answer, and that may pass."""
+    import anthropic
+
+    return isinstance(error, anthropic.APIStatusError) and error.status_code < 400 and _status(error) in _PASSING
+
+
+def _status(error: anthropic.APIStatusError) -> int:
+    return error.status_code if error.status_code >= 400 else _STATUS.get(str(error.type), 500)
+
+
+def _of_status(request: Request, error: anthropic.APIStatusError, address: str, named_by: str) -> ModelError:
     """The server answered with an error status."""
-    status = error.status_code
+    status = _status(error)
     # A body without the API's error object comes from something else that listens there: a proxy, a web server.
     said = error.api_message if isinstance(error.api_message, str) else None
     what = f"{status} {error.type or 'error'}: {said}" if said else f"{status}: no reason given"
     if error.request_id:
         what += f" (request {error.request_id})"
     if said is None and status == 404:
-        to_do = f"check that a Messages API server listens at {address} (ANTHROPIC_BASE_URL)"
+        to_do = f"check that a Messages API server listens at {address} ({named_by})"
     elif status == 400 and said is not None and _TOO_LONG in said:
         to_do = LESS
     else:
@@ -102,7 +127,9 @@ def _of_status(request: Request, error: anthropic.APIStatusError, address: str) 
     return (failure if status in _REQUESTS_FAULT else unavailable)(request, what, to_do)
 
 
-def _of_connection(request: Request, error: anthropic.APIConnectionError, address: str) -> ModelUnavailable:
+def _of_connection(
+    request: Request, error: anthropic.APIConnectionError, address: str, named_by: str
+) -> ModelUnavailable:
     """The server could not be reached, or hung up before it answered."""
     cause: BaseException = error
     while cause.__cause__ or cause.__context__:
@@ -110,9 +137,8 @@ def _of_connection(request: Request, error: anthropic.APIConnectionError, addres
     # The event loop's own words for a refused connection leave out the one that people know.
     refused = isinstance(cause, ConnectionRefusedError)
     reason = "connection refused" if refused else str(cause) or type(cause).__name__
-    return unavailable(
-        request, f"no connection to {address}: {reason}", "check the network and ANTHROPIC_BASE_URL, then try again"
-    )
+    to_do = f"check the network and {named_by}, then try again"
+    return unavailable(request, f"no connection to {address}: {reason}", to_do)
 
 
 def shown_address(address: str) -> str:

@@ -11,14 +11,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from llm_do_mcp.models.attachments import IMAGES, PDF, TEXT
+from llm_do_mcp.models.attachments import IMAGES, PDF, as_text
 from llm_do_mcp.models.capabilities import Capabilities
 from llm_do_mcp.models.failures import failure
 from llm_do_mcp.models.grammar import grammars
-from llm_do_mcp.models.turn import Request, attachments_of
-from llm_do_mcp.sandbox.text import decode
+from llm_do_mcp.models.turn import Request
+from llm_do_mcp.sandbox.names import shown
 
-SERVER_SIDE = {
+SERVER_SIDE = {  # by the names of `settings.SERVER_SIDE_TOOLS`
     "web_search": "web_search_20250305",
     "web_fetch": "web_fetch_20250910",
     "code_execution": "code_execution_20250825",
@@ -41,13 +41,12 @@ def stream_arguments(request: Request, model: str, can: Capabilities) -> dict[st
     Raises:
         ModelError: Attachments that the model cannot be sent, or a server-side tool that there is not.
     """
-    _check_size(request)
     strict_schemas = [tool.input_schema if tool.strict and can.strict_tools else None for tool in request.tools]
     output, strict = grammars(request.output_schema if can.structured_output else None, strict_schemas)
     system = request.system
     arguments: dict[str, Any] = {
         "model": model,
-        "max_tokens": request.max_tokens,
+        "max_tokens": can.max_output_tokens,
         "messages": _messages(request, can),
     }
     if output is not None:
@@ -69,15 +68,20 @@ def stream_arguments(request: Request, model: str, can: Capabilities) -> dict[st
         arguments["tool_choice"] = {"type": "auto", "disable_parallel_tool_use": True}
     if can.caching:
         arguments["cache_control"] = {"type": "ephemeral"}
+    if (size := _size(arguments)) > MOST_BYTES:
+        what = f"it is asked with {size:,} bytes, and a request may have {MOST_BYTES:,}"
+        raise failure(request, what, "attach fewer or smaller files, or give it less to read")
     return arguments
 
 
-def _check_size(request: Request) -> None:
-    """See that a request is not larger than the API takes."""
-    size = sum(len(block["data"]) * 4 // 3 for block in attachments_of(request) if block["media_type"] != TEXT)
-    if size > MOST_BYTES:
-        what = f"its attachments are {size:,} bytes as they are sent, and a request may have {MOST_BYTES:,}"
-        raise failure(request, what, "attach fewer or smaller files")
+def _size(value: Any) -> int:
+    """The bytes of all texts in a value as they are sent, which is nearly all of it."""
+    if isinstance(value, str):
+        encoded = len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
+        return encoded + sum(map(value.count, '\n"\\'))  # these take two bytes each
+    if isinstance(value, Mapping):
+        return sum(map(_size, value)) + sum(map(_size, value.values()))
+    return sum(map(_size, value)) if isinstance(value, list | tuple) else 0
 
 
 def _server_side(tool: Mapping[str, Any], request: Request) -> dict[str, Any]:
@@ -122,9 +126,9 @@ def _block(block: Mapping[str, Any], request: Request, can: Capabilities) -> dic
 def _attachment(name: str, media_type: str, data: bytes, request: Request, can: Capabilities) -> dict[str, Any]:
     if media_type.startswith("text/"):
         # As text, not as a document: every server takes it, and none drops it.
-        return {"type": "text", "text": f"Attachment {name}:\n\n{decode(data, whole=True)}"}
+        return {"type": "text", "text": as_text(name, data)}
     if media_type == PDF:
-        return {"type": "document", "title": name, "source": _base64(media_type, data)}
+        return {"type": "document", "title": shown(name), "source": _base64(media_type, data)}
     if media_type in IMAGES:
         if not can.images:
             raise failure(

@@ -21,7 +21,8 @@ def main() -> None:
     try:
         reader = PdfReader(io.BytesIO(sys.stdin.buffer.read()))
         if reader.is_encrypted:
-            raise ValueError("it is encrypted")
+            json.dump({"encrypted": True, "problem": "it is encrypted"}, sys.stdout)
+            return
         pages = len(reader.pages)
         texts: list[str] = []
         room = MOST_CHARS if sys.argv[1:] == ["text"] else 0

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 
 from pydantic import TypeAdapter
 
 from llm_do_mcp.models import address
+from llm_do_mcp.models.naming import PROVIDER, covers
 from llm_do_mcp.models.sampling import is_sampling
 from llm_do_mcp.models.turn import Usage
 from llm_do_mcp.project import strictyaml
 from llm_do_mcp.project.manifest import Price, Rates
 
 _FILE = "prices.yaml"
-_PROVIDER = "anthropic:"
 _DATED = re.compile(r"-\d{8}\Z")
 _PER = 1_000_000
 
@@ -57,15 +56,10 @@ def price_of(model: str, prices: Mapping[str, Price], base_url: str | None) -> P
     given = [price for name, price in prices.items() if covers(name, model)]
     if given:
         return given[-1]
-    if not model.startswith(_PROVIDER) or not address.is_public(base_url):
+    if not model.startswith(PROVIDER) or not address.is_public(base_url):
         return None
-    name = model.removeprefix(_PROVIDER)
+    name = model.removeprefix(PROVIDER)
     return _built_in().get(name) or _built_in().get(_DATED.sub("", name))
-
-
-def covers(name: str, model: str) -> bool:
-    """Whether a name or glob under `prices` is about a model."""
-    return fnmatchcase(model, name) or fnmatchcase(model.removeprefix(_PROVIDER), name)
 
 
 @cache

@@ -15,11 +15,11 @@ import anyio
 
 from llm_do_mcp.models.documents import Documents
 from llm_do_mcp.models.failures import unavailable
-from llm_do_mcp.models.turn import Reply, Request
+from llm_do_mcp.models.turn import LONGEST_TURN_S, Reply, Request
 
 SAMPLING = "sampling"
-LONGEST_TURN_S = 600.0
-"""How long a client, and the person who may look at the turn there, are waited for."""
+MOST_TOKENS = 8192
+"""The most tokens that a reply may have, of whatever model the client has."""
 
 Sample = Callable[[Request], Awaitable[Reply]]
 """Lets whoever follows the run have its client answer a turn."""

@@ -112,9 +112,13 @@ def parse_turn(data: Any) -> Turn:
     if stop_reason not in STOP_REASONS:
         raise ValueError(f"stop_reason is one of {', '.join(STOP_REASONS)}")
     counts = [field.name for field in fields(Usage)]
-    if not isinstance(usage, dict) or not set(usage) <= set(counts) or not all(type(n) is int for n in usage.values()):
-        raise ValueError(f"usage is a mapping of numbers: {', '.join(counts)}")
+    if not isinstance(usage, dict) or not set(usage) <= set(counts) or not all(map(_is_count, usage.values())):
+        raise ValueError(f"usage is a mapping of numbers, whole and not below 0: {', '.join(counts)}")
     return Turn(text, tuple(_parse_call(call) for call in calls), stop_reason, Usage(**usage))
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
 
 
 def _parse_call(data: Any) -> ToolCall:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from llm_do_mcp.errors import ModelError
 from llm_do_mcp.models.sampling import SAMPLING, Sample, SamplingModel
@@ -22,7 +22,7 @@ def open_model(
     records: Records,
     sample: Sample,
     base_url: str | None = None,
-    capabilities: Mapping[str, Mapping[str, bool]] | None = None,
+    capabilities: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Model:
     """Open a model. Nothing is imported, read or connected before its first turn.
 

@@ -1,9 +1,10 @@
 """Reads one streamed message to its end, and lets nothing through that is not whole.
 
-Streaming, because a long answer then neither times out nor has to fit the SDK's limit for unstreamed ones. The
-price: the SDK hands out what it has when a stream simply ends, and parses tool input leniently, so that half a
-`write_file` call looks like a call. A call that is not complete JSON, or a message without a stop reason, is a
-`BrokenReply` here.
+Streaming, because a long answer then neither times out nor has to fit the SDK's limit for unstreamed ones. The events
+are put together here and not by the SDK, which hands out what it has when a stream simply ends, parses tool input
+leniently, so that half a `write_file` call looks like a call, and takes any usage for a number. What is only unusual
+is taken: local servers leave out usage, or give a whole input at once. A message that is not whole, a call without a
+JSON object, a count that is none is a `BrokenReply`.
 """
 
 from __future__ import annotations
@@ -14,49 +15,145 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from llm_do_mcp.models.turn import Reply, Usage
+from llm_do_mcp.toolhost.results import clean
 
 if TYPE_CHECKING:
-    from anthropic.lib.streaming import AsyncMessageStream
+    from anthropic import AsyncStream
+    from anthropic.types import RawMessageStreamEvent
 
 _CUT = {"max_tokens", "model_context_window_exceeded", "refusal"}
 """Stop reasons after which the last block may be incomplete; the worker loop runs no call then."""
+_PIECES = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
+"""Deltas that are pieces of a text → where they have it."""
+_MOST_COUNTED = 10**12
 
 
 class BrokenReply(Exception):
     """A reply that is not a whole message. Nothing was done with it: the turn may be asked again."""
 
 
-async def read_reply(stream: AsyncMessageStream[None]) -> Reply:
+async def read_reply(stream: AsyncStream[RawMessageStreamEvent]) -> Reply:
     """Read a stream to its end.
 
     Raises:
         BrokenReply: It broke off, or is no message of the Messages API.
+        anthropic.APIStatusError: The server reported an error in the middle of it.
     """
-    inputs: defaultdict[int, str] = defaultdict(str)  # block → the JSON of a tool's input
-    events = 0
+    from anthropic import APIStatusError
+
+    message = _Message()
     try:
         async for event in stream:
-            events += 1
-            if event.type == "content_block_delta" and event.delta.type == "input_json_delta":
-                inputs[event.index] += event.delta.partial_json
-        if not events:
-            raise BrokenReply("the server sent no events")
-        message = await stream.get_final_message()
-        content = tuple(block.to_dict(mode="json", warnings=False) for block in message.content)
-        usage = _usage(message.usage)
-    except BrokenReply:
+            message.add(event)
+        if not message.begun:
+            kind = stream.response.headers.get("content-type", "").partition(";")[0]
+            raise BrokenReply("the server sent no events" + (f", but {kind}" if kind != "text/event-stream" else ""))
+        return message.reply()
+    except (BrokenReply, APIStatusError):
         raise
-    except Exception as error:  # the SDK raises whatever a malformed event makes its accumulator trip over
+    except Exception as error:  # whatever a malformed event makes the SDK or the lines below trip over
         raise BrokenReply(str(error) or type(error).__name__) from error
-    if message.stop_reason is None:
-        raise BrokenReply("the stream ended before the message did")
-    if message.stop_reason not in _CUT:
-        _check_calls(content, inputs)
-    return Reply(content=content, stop_reason=message.stop_reason, usage=usage, model=message.model)
 
 
-def _check_calls(content: tuple[Mapping[str, Any], ...], inputs: Mapping[int, str]) -> None:
-    """Every call has an id of its own, a name, and an input that came through whole."""
+class _Message:
+    """A message as far as it has come."""
+
+    def __init__(self) -> None:
+        self.begun = False
+        self._model: Any = ""
+        self._stop_reason: str | None = None
+        self._usage: dict[str, Any] = {}
+        self._blocks: list[dict[str, Any]] = []
+        self._pieces: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
+
+    def add(self, event: Any) -> None:
+        """Take the next event; of a kind that is not known it adds nothing."""
+        if event.type == "message_start":
+            self.begun = True
+            start = _plain(event.message)
+            self._model, self._stop_reason = start.get("model"), start.get("stop_reason")
+            self._blocks = list(start.get("content") or ())
+            self._count(event.message.usage)
+        elif not self.begun:
+            raise BrokenReply(f"{event.type} came before message_start")
+        elif event.type == "content_block_start":
+            self._blocks.append(_plain(event.content_block))
+        elif event.type == "content_block_delta":
+            self._extend(event.index, event.delta)
+        elif event.type == "message_delta":
+            self._stop_reason = event.delta.stop_reason
+            self._count(event.usage)
+
+    def _extend(self, index: int, delta: Any) -> None:
+        block = self._blocks[index]
+        if delta.type in _PIECES:
+            field = _PIECES[delta.type]
+            self._pieces[index, field].append(getattr(delta, field) or "")
+        elif delta.type == "signature_delta":
+            block["signature"] = delta.signature
+        elif delta.type == "citations_delta":
+            block["citations"] = [*(block.get("citations") or ()), _plain(delta.citation)]
+
+    def _count(self, usage: Any) -> None:
+        """Later counts replace earlier ones: they are of the whole message."""
+        if usage is not None:
+            counts = _plain(usage, mode="python")  # as JSON, NaN would be None
+            self._usage |= {name: count for name, count in counts.items() if count is not None}
+
+    def reply(self) -> Reply:
+        """The whole of it.
+
+        Raises:
+            BrokenReply: It is not whole.
+        """
+        if self._stop_reason is None:
+            raise BrokenReply("the stream ended before the message did")
+        cut = self._stop_reason in _CUT
+        content = tuple(clean(self._block(index, block, cut)) for index, block in enumerate(self._blocks))
+        if not cut:
+            _check_calls(content)
+        model = self._model if isinstance(self._model, str) else ""
+        return Reply(content, self._stop_reason, _usage(self._usage), clean(model))
+
+    def _block(self, index: int, block: dict[str, Any], cut: bool) -> dict[str, Any]:
+        for field in ("text", "thinking"):
+            if block["type"] == field:
+                block[field] = (block.get(field) or "") + "".join(self._pieces[index, field])
+        if block["type"].endswith("tool_use"):
+            block["input"] = _input(block, "".join(self._pieces[index, "partial_json"]), cut)
+        return block
+
+
+def _plain(model: Any, mode: str = "json") -> dict[str, Any]:
+    """A part of an event as JSON."""
+    if not hasattr(model, "to_dict"):
+        raise BrokenReply("an event is not of a form that the Messages API has")
+    plain: dict[str, Any] = model.to_dict(mode=mode, warnings=False)
+    return plain
+
+
+def _input(block: Mapping[str, Any], document: str, cut: bool) -> dict[str, Any]:
+    """The input of a call: in pieces, or as some local servers give it, whole at the block's start, or null."""
+    try:
+        value = json.loads(document, parse_constant=_no_constant) if document.strip() else block.get("input")
+    except (ValueError, RecursionError):
+        value = document
+    if value is None:
+        return {}
+    if isinstance(value, dict):
+        return value
+    if cut:
+        return {}
+    shown = document or json.dumps(value)
+    raise BrokenReply(f"the input of the call of {block.get('name')} is not a whole JSON object: {shown}")
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON value")
+
+
+def _check_calls(content: tuple[Mapping[str, Any], ...]) -> None:
+    """Every call has an id of its own, and a name."""
     seen: set[str] = set()
     for index, block in enumerate(content):
         if block["type"] != "tool_use":
@@ -65,20 +162,26 @@ def _check_calls(content: tuple[Mapping[str, Any], ...], inputs: Mapping[int, st
         if not identifier or not name or identifier in seen:
             raise BrokenReply(f"call {index + 1} has no id and name of its own")
         seen.add(identifier)
-        try:
-            complete = json.loads(inputs.get(index) or "{}") == block["input"] and isinstance(block["input"], dict)
-        except ValueError:
-            complete = False
-        if not complete:
-            raise BrokenReply(f"the input of the call of {name} is not a whole JSON object: {inputs.get(index)}")
 
 
-def _usage(usage: Any) -> Usage:
-    by_provider = usage.server_tool_use
-    return Usage(  # local servers leave out what they do not count
-        input_tokens=usage.input_tokens or 0,
-        output_tokens=usage.output_tokens or 0,
-        cache_read_tokens=usage.cache_read_input_tokens or 0,
-        cache_write_tokens=usage.cache_creation_input_tokens or 0,
-        web_searches=by_provider.web_search_requests or 0 if by_provider is not None else 0,
+def _usage(given: Mapping[str, Any]) -> Usage:
+    """What was counted; local servers leave out what they do not count."""
+    return Usage(
+        input_tokens=_counted(given, "input_tokens"),
+        output_tokens=_counted(given, "output_tokens"),
+        cache_read_tokens=_counted(given, "cache_read_input_tokens"),
+        cache_write_tokens=_counted(given, "cache_creation_input_tokens"),
+        web_searches=_counted(given.get("server_tool_use") or {}, "web_search_requests"),
     )
+
+
+def _counted(given: Mapping[str, Any], name: str) -> int:
+    """A count, which limits and costs are reckoned with."""
+    count = given.get(name)
+    if isinstance(count, float) and count.is_integer():
+        count = int(count)
+    if count is None:
+        return 0
+    if type(count) is not int or not 0 <= count <= _MOST_COUNTED:
+        raise BrokenReply(f"usage.{name} is {count!r}, which is no number of tokens")
+    return count

@@ -12,6 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+LONGEST_TURN_S = 600.0
+"""How long a turn may take, in seconds, where nobody sets a deadline, or another model can be asked instead."""
+
 Block = Mapping[str, Any]
 """A content block of the Messages API, or an attachment (see `attachments.py`)."""
 
@@ -46,7 +49,6 @@ class Request:
         tools: What the model may call.
         server_side_tools: Tools that the model's provider runs, as the worker's file has them: `tool_type` and limits.
         output_schema: JSON Schema that the final text has to fit, or None where it is free text.
-        max_tokens: The most tokens the reply may have.
         turn: Which turn of the worker's conversation this is, counted from 0.
         key: The turn's place in the whole run.
         digest: Of all that is asked, as the run's record has it; only where a replay has to compare it.
@@ -59,7 +61,6 @@ class Request:
     tools: tuple[ToolSpec, ...] = ()
     server_side_tools: tuple[Mapping[str, Any], ...] = ()
     output_schema: Mapping[str, Any] | None = None
-    max_tokens: int = 8192
     turn: int = 0
     key: str = ""
     digest: str = ""

@@ -12,7 +12,7 @@ from typing import Any
 
 from llm_do_mcp.errors import InvalidFile, InvalidReference, NotLookedUp, ProjectError, WorkerNotFound
 from llm_do_mcp.project import classes, roots, schema, toolmodules
-from llm_do_mcp.project.checked import collecting, quoted
+from llm_do_mcp.project.checked import collecting, in_order, quoted
 from llm_do_mcp.project.classes import ClassSchemas
 from llm_do_mcp.project.effective import Worker
 from llm_do_mcp.project.files import decode
@@ -172,8 +172,7 @@ class _Build:
         )
         self._check(worker)
         if self.problems:
-            problems = sorted(self.problems, key=lambda problem: (problem.line or 0, problem.column or 0))
-            raise BrokenWorker(problems, worker, self.source.faulty)
+            raise BrokenWorker(in_order(self.problems), worker, self.source.faulty)
         return worker
 
     def _is_known(self, *keys: str) -> bool:
@@ -389,7 +388,8 @@ class _Build:
         if lock_worker is not None:
             ids.append(lock_worker)
         made = delegation is not None and delegation.worker_create is not None and delegation.worker_create.enabled
-        if delegation is not None and delegation.worker_call and not ids and not made:
+        known = self._is_known("toolsets", "allow_workers")
+        if delegation is not None and delegation.worker_call and not ids and not made and known:
             message = "worker_call by itself allows nobody; write `allow_workers: [ids]`, or ['*'] for any worker"
             self._problem(message, "toolsets", "delegation", "worker_call")
         return tuple(dict.fromkeys(ids))

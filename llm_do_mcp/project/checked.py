@@ -7,16 +7,20 @@ unknown key is answered with the nearest known one.
 from __future__ import annotations
 
 import contextlib
+import re
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Strict, ValidationError
 from pydantic_core import ErrorDetails
 
 from llm_do_mcp.errors import InvalidFile, NotLookedUp, ProjectError
 from llm_do_mcp.project.strictyaml import Document, KeyPath
+
+_NOT_FINITE = re.compile(r"[-+]?\.(inf|nan)", re.IGNORECASE)
+"""How YAML writes what is no number in JSON; `strictyaml` leaves it as text."""
 
 Text = Annotated[str, Strict()]
 Flag = Annotated[bool, Strict()]
@@ -24,12 +28,32 @@ Count = Annotated[int, Strict(), Field(ge=1)]
 Texts = tuple[Text, ...]
 
 
+def is_plain(value: Any) -> bool:
+    """Whether a value is a text, or what YAML takes for a number or a truth value where a text was meant."""
+    return isinstance(value, str | bool | int | float)
+
+
 def _listed(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
+    return [value] if is_plain(value) else value
 
 
 TextOrTexts = Annotated[Texts, BeforeValidator(_listed)]
 """A list of texts; a single text is a list of one."""
+
+LIST, WORD = _FORMS = ("[list]", "[word]")
+
+
+def _form(value: Any) -> str | None:
+    return LIST if isinstance(value, list | tuple) else WORD if isinstance(value, str) else None
+
+
+def list_or_word(otherwise: str) -> Discriminator:
+    """Tells a list, tagged `LIST`, from a word, tagged `WORD`, so that what is wrong in the one is told as such.
+
+    Args:
+        otherwise: What is said of anything else.
+    """
+    return Discriminator(_form, custom_error_type="form", custom_error_message=otherwise)
 
 
 class Checked(BaseModel):
@@ -47,33 +71,66 @@ def check(model: type[Model], document: Document) -> Model:
     Raises:
         InvalidFile: With every problem, in the order of the file.
     """
-    try:
-        return model.model_validate(document.data)
-    except ValidationError as error:
-        problems = [_problem(model, document, details) for details in error.errors(include_url=False)]
-        raise InvalidFile(sorted(problems, key=lambda p: (p.line or 0, p.column or 0))) from None
+    made, problems, _ = check_partly(model, document)
+    if problems:
+        raise InvalidFile(problems)
+    return made
 
 
 def check_partly(model: type[Model], document: Document) -> tuple[Model, list[ProjectError], frozenset[str]]:
-    """The document as an instance of the model, without the keys at its top that cannot be used.
+    """The document as an instance of the model, without what in it cannot be used.
+
+    What cannot be used is left out as small as it can be: a key of a mapping, or a whole list, so that the places in
+    it stay what they are.
 
     Returns:
-        The instance, every problem in the order of the file, and those keys.
+        The instance, every problem in the order of the file, and the keys at its top that are not whole.
+
+    Raises:
+        InvalidFile: With every problem, where there can be no instance.
     """
-    try:
-        return check(model, document), [], frozenset()
-    except InvalidFile as error:
-        faulty = frozenset(key for key in document.data if _is_faulty(model, key, document.data[key]))
-        usable = {key: value for key, value in document.data.items() if key not in faulty}
-        return model.model_validate(usable), list(error.problems), faulty
+    problems: list[ProjectError] = []
+    left_out: set[KeyPath] = set()
+    while True:
+        try:
+            made = model.model_validate(_without(document.data, left_out))
+        except ValidationError as error:
+            found = error.errors(include_url=False)
+            # What is missing since it was left out is told already.
+            problems += [_problem(model, document, one) for one in found if _location(one) not in left_out]
+            more = {_to_leave_out(document.data, one) for one in found} - left_out - {()}
+            if not more:  # a key that must be there is not
+                raise InvalidFile(in_order(problems)) from None
+            left_out |= more
+        else:
+            return made, in_order(problems), frozenset(str(location[0]) for location in left_out)
 
 
-def _is_faulty(model: type[Checked], key: str, value: Any) -> bool:
-    try:
-        model.model_validate({key: value})
-    except ValidationError:
-        return True
-    return False
+def in_order(problems: Iterable[ProjectError]) -> list[ProjectError]:
+    """Problems of one file as they stand in it."""
+    return sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0))
+
+
+def _location(details: ErrorDetails) -> KeyPath:
+    return tuple(part for part in details["loc"] if part not in ("[key]", *_FORMS))
+
+
+def _to_leave_out(data: Any, details: ErrorDetails) -> KeyPath:
+    """The smallest part of the data that a problem is about, but no part of a list."""
+    found: KeyPath = ()
+    location = _location(details)
+    for part in location[: -1 if details["type"] == "missing" else None]:
+        if not isinstance(data, Mapping) or part not in data:
+            break
+        found, data = (*found, part), data[part]
+    return found
+
+
+def _without(data: Any, left_out: Collection[KeyPath], location: KeyPath = ()) -> Any:
+    if not isinstance(data, Mapping) or not left_out:
+        return data
+    kept = (key for key in data if (*location, key) not in left_out)
+    return {key: _without(data[key], left_out, (*location, key)) for key in kept}
 
 
 @contextlib.contextmanager
@@ -111,7 +168,9 @@ def quoted(value: object, most: int = 80) -> str:
 
 
 def _problem(model: type[Checked], document: Document, details: ErrorDetails) -> ProjectError:
-    location: KeyPath = tuple(part for part in details["loc"] if part != "[key]")
+    location = _location(details)
+    while location and isinstance(location[-1], int) and location not in document.values:
+        location = location[:-1]  # a single value that stands for a list of one
     key = str(location[-1]) if location else ""
     if details["type"] == "extra_forbidden":
         message = f"unknown key {quoted(key)}; {_unknown(model, location)}"
@@ -119,7 +178,7 @@ def _problem(model: type[Checked], document: Document, details: ErrorDetails) ->
     if details["type"] == "missing":
         return document.error(f"key {quoted(key)} is missing", location[:-1])
     subject = f"{'.'.join(map(str, location))}: " if location else ""
-    return document.error(subject + _message(details), location)
+    return document.error(subject + _message(details), location, of_key=details["loc"][-1:] == ("[key]",))
 
 
 def _message(details: ErrorDetails) -> str:
@@ -131,6 +190,8 @@ def _message(details: ErrorDetails) -> str:
             return f"must be text, not {_kind(value)}"
         case "bool_type":
             return f"must be true or false, not {_kind(value)}"
+        case "int_type" | "float_type" if isinstance(value, str) and _NOT_FINITE.fullmatch(value):
+            return f"must be a finite number, not {value}"
         case "int_type":
             return f"must be a whole number, not {_kind(value)}"
         case "float_type":

@@ -12,13 +12,11 @@ import stat
 from collections.abc import Mapping
 
 from llm_do_mcp.errors import InvalidFile, ProjectError, SandboxError
-from llm_do_mcp.project.scan import SKIPPED
+from llm_do_mcp.leftovers import LEFT_OUT
+from llm_do_mcp.project.seen import Seen
 from llm_do_mcp.sandbox import names
 from llm_do_mcp.sandbox.opener import Directory, Found
 from llm_do_mcp.sandbox.root import STATE_FOLDER
-
-LEFT_OUT = SKIPPED | {".hg", ".svn", ".tox", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".DS_Store"}
-"""Names that are no part of a library, besides the state folder: what a repository, an environment or a cache keeps."""
 
 MAX_FILES = 5_000
 MAX_FILE_BYTES = 10_000_000
@@ -34,12 +32,27 @@ def open_library(root: str) -> Directory:
     return Directory.open(root, hidden=(STATE_FOLDER,))
 
 
-def survey(directory: Directory) -> tuple[tuple[str, ...], tuple[ProjectError, ...]]:
-    """The paths of a library's files, in order, and all that cannot be part of a library. Reads no file."""
+def survey(directory: Directory, seen: Seen | None = None) -> tuple[tuple[str, ...], tuple[ProjectError, ...]]:
+    """The paths of a library's files, in order, and all that cannot be part of a library. Reads no file.
+
+    Args:
+        directory: The library's folder.
+        seen: Where to note what was looked at.
+    """
     paths: list[str] = []
     problems: list[ProjectError] = []
     total = 0
-    for found in directory.walk(descend=lambda parts: parts[-1] not in LEFT_OUT):
+
+    def enters(parts: tuple[str, ...]) -> bool:
+        if parts[-1] in LEFT_OUT:
+            return False
+        if seen is not None:
+            seen.content("/".join(parts))
+        return True
+
+    if seen is not None:
+        seen.content("")
+    for found in directory.walk(descend=enters):
         if found.parts[-1] in LEFT_OUT or found.kind == "directory":
             continue
         try:
@@ -69,8 +82,12 @@ def read(directory: Directory, path: str) -> bytes:
         raise ProjectError(str(error).removeprefix(f"{path}: "), path=path) from None
 
 
-def digests(root: str, suffixes: tuple[str, ...] = ("",)) -> dict[str, str]:
-    """Path → SHA-256 of every file of a library, or of those whose names end so. Reads them as a whole.
+def digests(root: str, seen: Seen | None = None) -> dict[str, str]:
+    """Path → SHA-256 of every file of a library. Reads them as a whole.
+
+    Args:
+        root: The library's folder.
+        seen: Where to note what was looked at.
 
     Raises:
         InvalidFile: With all that cannot be part of a library.
@@ -78,10 +95,13 @@ def digests(root: str, suffixes: tuple[str, ...] = ("",)) -> dict[str, str]:
         SandboxError: There is no such folder.
     """
     with open_library(root) as directory:
-        paths, problems = survey(directory)
+        paths, problems = survey(directory, seen)
         if problems:
             raise InvalidFile(problems)
-        return {path: digest(read(directory, path)) for path in paths if path.endswith(suffixes)}
+        if seen is not None:
+            for path in paths:
+                seen.content(path)
+        return {path: digest(read(directory, path)) for path in paths}
 
 
 def digest(data: bytes) -> str:

@@ -40,6 +40,7 @@ class ProjectFiles:
         self.label = label
         self.seen = Seen(root)
         self._directory = Directory.open(root, hidden=(STATE_FOLDER,))
+        self._whole: Seen | None = None
         self._kinds: dict[str, Kind | None] = {}
         self._listed: dict[str, set[str]] = {}
 
@@ -61,10 +62,16 @@ class ProjectFiles:
 
     def _kind(self, path: str) -> Kind | None:
         if path not in self._kinds:
-            folder, _, name = path.rpartition("/")
-            listed = self._listed.get(folder)
-            self._kinds[path] = None if listed is not None and names.fold(name) not in listed else self._look(path)
+            self._kinds[path] = None if self._is_absent(path) else self._look(path)
         return self._kinds[path]
+
+    def _is_absent(self, path: str) -> bool:
+        """Whether what was listed tells that there is nothing at a path."""
+        folder, _, name = path.rpartition("/")
+        listed = self._listed.get(folder)
+        if listed is None:
+            return bool(folder) and self._is_absent(folder)
+        return names.fold(name) not in listed
 
     def _look(self, path: str) -> Kind | None:
         self.seen.kind(path)
@@ -99,6 +106,19 @@ class ProjectFiles:
         if self.locked is not None:
             self.locked.check(path, data)
         return data
+
+    def check_whole(self) -> None:
+        """Check all of a locked library, also what nobody has read; once, and again when something has changed.
+
+        Raises:
+            LibraryChanged: Something is not what the lock has.
+            ProjectError: It cannot be read.
+        """
+        if self.locked is None or (self._whole is not None and not self._whole.changed()):
+            return
+        seen = Seen(self.root)
+        self.locked.check_whole(self.root, seen)
+        self._whole = seen
 
     def walk(self, path: str, descend: Callable[[tuple[str, ...]], bool]) -> Iterator[Found]:
         """All that lies below a folder; nothing where there is no such folder."""
@@ -141,5 +161,8 @@ def decode(data: bytes, path: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        start = data.rfind(b"\n", 0, error.start) + 1
+        column = len(data[start : error.start].decode("utf-8-sig")) + 1
         message = f"not UTF-8 at byte {error.start}; save it as UTF-8"
-        raise ProjectError(message, path=path, line=data.count(b"\n", 0, error.start) + 1) from None
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ProjectError(message, path=path, line=line, column=column) from None

@@ -70,7 +70,7 @@ class Hosting:
         )
 
     def admit(self, module: str) -> None:
-        """Check, before a module is imported, that a library's Python is what `libs.lock` has of it.
+        """Check, before a module is imported, that its library is what `libs.lock` has of it.
 
         Args:
             module: As the tool host is told: `utils:tools.py` in a library.
@@ -79,8 +79,8 @@ class Hosting:
             LibraryChanged: It is not.
         """
         files = self.libraries.get(module.partition(":")[0])
-        if files is not None and files.locked is not None:
-            files.locked.check_python(files.root)
+        if files is not None:
+            files.check_whole()
 
     def read(self, path: str) -> bytes:
         """A file of the project or of a library (`utils:schemas.py`), as the tool host names it.

@@ -22,8 +22,8 @@ from llm_do_mcp.errors import (
     ProjectError,
     UsageError,
 )
-from llm_do_mcp.project import contents, exports, strictyaml, toolmodules
-from llm_do_mcp.project.checked import Checked, Text, Texts, check, quoted
+from llm_do_mcp.project import contents, exports, roots, strictyaml, toolmodules
+from llm_do_mcp.project.checked import Checked, Text, Texts, check_partly, in_order, quoted
 from llm_do_mcp.project.files import ProjectFiles, decode
 from llm_do_mcp.project.manifest import MANIFEST_NAMES, Manifest, Version
 from llm_do_mcp.project.references import BUILT_IN
@@ -244,14 +244,17 @@ def read_library(root: str, name: str | None = None, locked: LockedLibrary | Non
         both = " and ".join(there)
         raise ProjectError(f"{both} both say what the library is; keep one", path=files.shown(there[1]))
     document = strictyaml.load(decode(files.read_bytes(there[0]), files.shown(there[0])), path=files.shown(there[0]))
-    manifest = manifest_of(document)
+    manifest, wrong = manifest_of(document)
+    wrong += roots.clashes(document, manifest.sandbox)
+    if wrong:
+        raise InvalidFile(in_order(wrong))
     if name is None:
         name = _own_name(document, manifest)
         files.label = f"{name}:"
     elif manifest.name is not None and manifest.name != name:
         raise document.error(f"name {quoted(manifest.name)} is not that of the folder, {name!r}", ("name",))
     allowed = manifest.tools.allow_module_imports
-    if wrong := list(toolmodules.problems(document, manifest.tools, files, module_imports=allowed)):
+    if wrong := [*toolmodules.problems(document, manifest.tools, files, module_imports=allowed)]:
         raise InvalidFile(wrong)
     level = Level(files, manifest.workers, library=name)
     ids = exports.of_library(level, document, manifest)
@@ -267,15 +270,17 @@ def read_library(root: str, name: str | None = None, locked: LockedLibrary | Non
     )
 
 
-def manifest_of(document: Document) -> Manifest:
-    """The keys of a manifest, or of a `lib.yaml` as a manifest with no others.
+def manifest_of(document: Document) -> tuple[Manifest, list[ProjectError]]:
+    """The keys of a manifest, or of a `lib.yaml` as a manifest with no others, as far as they can be used.
 
-    Raises:
-        InvalidFile: With everything that is wrong with them.
+    Returns:
+        The manifest, and everything that is wrong with it.
     """
     if not document.path.endswith(LIBRARY_FILE):
-        return check(Manifest, document)
-    return Manifest(**check(LibraryManifest, document).model_dump(exclude_unset=True))
+        manifest, problems, _ = check_partly(Manifest, document)
+        return manifest, problems
+    keys, problems, _ = check_partly(LibraryManifest, document)
+    return Manifest(**keys.model_dump(exclude_unset=True)), problems
 
 
 def _own_name(document: Document, manifest: Manifest) -> str:

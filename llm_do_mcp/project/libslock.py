@@ -2,8 +2,8 @@
 
 Per library it has the version, and of every file the hash. Nothing is read to load a project that it would not read
 anyway: a file of a locked library is checked when it is read, and where something is looked for, what is there and what
-is not must be as it was. So a change shows when it could matter. Python is the exception, since it is the tool host
-that reads it: before any of a library's Python is imported, all of it is checked.
+is not must be as it was. Before a run uses anything of a library, all of it is checked: what its Python reads beside
+itself is known to nobody else.
 
 The files stand in the lock as lines of `sha256sum`: one text, which costs nothing to load and compares well.
 """
@@ -19,13 +19,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from llm_do_mcp.errors import LibraryChanged, ProjectError
+from llm_do_mcp.leftovers import LEFT_OUT
 from llm_do_mcp.project import contents, strictyaml
 from llm_do_mcp.project.checked import Checked, Text, check
 from llm_do_mcp.project.files import MAX_FILE_BYTES, ProjectFiles, decode
+from llm_do_mcp.project.seen import Seen
 from llm_do_mcp.sandbox.opener import Directory
 
 NAME = "libs.lock"
-IMPORTABLE = (".py", ".so", ".pyd")
 ACCEPT = "look at it, and accept it with `llm-do lib lock`"
 
 HEAD = f"""\
@@ -58,7 +59,7 @@ class LockedLibrary:
         """
         wanted = self.files.get(_normal(path))
         if wanted is None:
-            raise self._error(f"{path} is not in {NAME}")
+            raise self._unknown(path)
         if wanted != contents.digest(data):
             raise self._error(f"{path} has changed since {NAME} was written")
 
@@ -70,24 +71,24 @@ class LockedLibrary:
         """
         normal = _normal(path)
         if kind == "file" and normal not in self.files:
-            raise self._error(f"{path} is not in {NAME}")
+            raise self._unknown(path)
         if kind != "file" and normal in self.files:
             raise self._error(f"{path} is in {NAME}, and is no file any more")
         if kind is None and normal in self._folders:
             raise self._error(f"{path} is in {NAME}, and is gone")
 
-    def check_python(self, root: str) -> None:
-        """Check every file of the library that Python could import. Reads these as a whole.
+    def check_whole(self, root: str, seen: Seen) -> None:
+        """Check every file of the library. Reads them all.
 
         Args:
             root: Its folder.
+            seen: Where to note what was looked at.
 
         Raises:
             LibraryChanged: One differs, is new, or is gone.
             ProjectError: It cannot be read.
         """
-        before = {path: sha256 for path, sha256 in self.files.items() if path.endswith(IMPORTABLE)}
-        found = list(differences(before, contents.digests(root, IMPORTABLE)))
+        found = list(differences(self.files, contents.digests(root, seen)))
         if found:
             more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
             raise self._error(f"{found[0].path}{more}: {found[0].kind} since {NAME} was written")
@@ -101,6 +102,11 @@ class LockedLibrary:
     def _folders(self) -> frozenset[str]:
         parents = (path.split("/")[:-1] for path in self.files)
         return frozenset("/".join(parts[:end]) for parts in parents for end in range(1, len(parts) + 1))
+
+    def _unknown(self, path: str) -> LibraryChanged:
+        if (left := next((part for part in path.split("/") if part in LEFT_OUT), None)) is not None:
+            return LibraryChanged(f"library {self.name}: {path}: what is in {left} is no part of a library; move it")
+        return self._error(f"{path} is not in {NAME}")
 
     def _error(self, what: str) -> LibraryChanged:
         return LibraryChanged(f"library {self.name}: {what}; {ACCEPT}")

@@ -16,7 +16,7 @@ from functools import cached_property, partial
 from llm_do_mcp.errors import InvalidFile, NotLookedUp, ProjectError
 from llm_do_mcp.project import builtin, dependencies, exports, libslock, roots, strictyaml, toolmodules
 from llm_do_mcp.project.build import Defaults, build
-from llm_do_mcp.project.checked import collecting, quoted, together
+from llm_do_mcp.project.checked import collecting, in_order, quoted, together
 from llm_do_mcp.project.classes import ClassSchemas
 from llm_do_mcp.project.effective import Worker
 from llm_do_mcp.project.files import ProjectFiles, decode
@@ -296,7 +296,12 @@ def _place(path: str | os.PathLike[str], *, no_project: bool) -> _Place:
         file = os.path.relpath(given, root).replace(os.sep, "/")
     files = ProjectFiles(root)
     document = None if no_project else _manifest_document(files)
-    manifest = manifest_of(document) if document is not None else Manifest()
+    manifest = Manifest()
+    if document is not None:
+        manifest, wrong = manifest_of(document)
+        if wrong:
+            wrong += roots.problems(document, manifest.sandbox, files.root, absolute=True)
+            raise InvalidFile(in_order(wrong))
     anything = file is not None or document is not None
     if not anything and not any(map(files.kind, (MAIN_FILE, manifest.workers.root))):
         raise ProjectError(f"no project in {shown}: no {MAIN_FILE}, no {MANIFEST_NAMES[0]} and no workers/")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
 from llm_do_mcp.project import redaction
-from llm_do_mcp.project.checked import Checked, Count, Flag, Text, Texts
+from llm_do_mcp.project.checked import Checked, Count, Flag, Text, Texts, quoted
 from llm_do_mcp.project.paths import ProjectPath
 from llm_do_mcp.project.settings import (
     ApprovalRule,
@@ -134,6 +135,28 @@ class ToolEnvelope(Checked):
     agent_budgets: dict[Text, Count] = Field(default_factory=dict)
 
 
+class ModelCapabilities(Checked):
+    """What a model takes, where that is something else than is safe to assume of it."""
+
+    documents: Flag | None = None
+    images: Flag | None = None
+    structured_output: Flag | None = None
+    strict_tools: Flag | None = None
+    parallel_tools: Flag | None = None
+    caching: Flag | None = None
+    max_output_tokens: Count | None = None
+
+
+def _web_address(text: str) -> str:
+    parts = urlsplit(text)
+    try:
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return text
+    except ValueError:
+        pass
+    raise ValueError(f"{quoted(text)} is no address of a server; write http://HOST:PORT or https://HOST")
+
+
 Dollars = Annotated[float, Field(strict=True, ge=0)]
 
 
@@ -166,8 +189,8 @@ class Manifest(Checked):
     version: Version = None
     description: Text | None = None
     model: ModelNames = ()
-    base_url: Text | None = None
-    model_capabilities: dict[Text, dict[Text, Flag]] = Field(default_factory=dict)
+    base_url: Annotated[Text, AfterValidator(_web_address)] | None = None
+    model_capabilities: dict[Text, ModelCapabilities] = Field(default_factory=dict)
     entry: Text | None = None
     exports: Texts | None = None
     dependencies: Texts = ()

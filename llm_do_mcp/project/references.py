@@ -19,9 +19,9 @@ MAIN = "main"
 BUILT_IN = "pkg"
 """The library that every project has."""
 MAIN_FILE = "main.worker"
-FOLDER_FILE = "worker.worker"
-"""The worker's file in the directory form."""
 SUFFIXES = (".worker", ".yaml", ".yml")
+FOLDER_FILES = tuple(f"worker{suffix}" for suffix in SUFFIXES)
+"""The names of a worker's file in the directory form."""
 
 FORMS = "write an id (reports/summarizer), ./workers/reports/summarizer.worker, or lib:id"
 
@@ -147,7 +147,7 @@ def id_of(path: str, workers_root: str, single: Single | None = None) -> str | N
         if not stem.startswith(f"{workers_root}/"):
             return None
         stem = stem.removeprefix(f"{workers_root}/")
-        if path.endswith(f"/{FOLDER_FILE}") and "/" in stem:
+        if path.rpartition("/")[2] in FOLDER_FILES and "/" in stem:
             stem = stem.rpartition("/")[0]
     return stem if is_id(stem) else None
 
@@ -155,7 +155,7 @@ def id_of(path: str, workers_root: str, single: Single | None = None) -> str | N
 def candidates(identifier: str, workers_root: str, single: Single | None = None) -> tuple[str, ...]:
     """The files that a worker may have, relative to its project or library."""
     inside = join(workers_root, identifier)
-    files = [f"{inside}.worker", f"{inside}/{FOLDER_FILE}", f"{inside}.yaml", f"{inside}.yml"]
+    files = [f"{inside}{suffix}" for suffix in SUFFIXES] + [f"{inside}/{name}" for name in FOLDER_FILES]
     if identifier == MAIN:
         files.insert(0, MAIN_FILE)
     if single is not None:
@@ -169,7 +169,7 @@ def candidates(identifier: str, workers_root: str, single: Single | None = None)
 def folder_of(path: str, workers_root: str) -> str | None:
     """A worker's own folder, which only the directory form has."""
     folder, _, name = path.rpartition("/")
-    return folder if name == FOLDER_FILE and folder.startswith(f"{workers_root}/") else None
+    return folder if name in FOLDER_FILES and folder.startswith(f"{workers_root}/") else None
 
 
 def _stem(path: str) -> str | None:

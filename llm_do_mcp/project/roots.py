@@ -43,18 +43,28 @@ def problems(
         absolute: Whether roots outside the project may be named.
         inherited: Aliases that have a root already.
     """
-    if settings is None:
+    if settings is None or not isinstance(written := document.data["sandbox"].get("paths"), Mapping):
         return
-    for alias in document.data["sandbox"].get("paths") or ():
-        given = settings.paths[slug(alias)]
-        if "root" not in given.model_fields_set:
-            if slug(alias) not in inherited:
-                yield document.error("key 'root' is missing", ("sandbox", "paths", alias))
+    yield from clashes(document, settings)
+    for alias, said in written.items():
+        root = said.get("root") if isinstance(said, Mapping) else str(said).partition(":")[2] or None
+        if isinstance(said, Mapping) and "root" not in said and slug(alias) not in inherited:
+            yield document.error("key 'root' is missing", ("sandbox", "paths", alias))
+        if not isinstance(root, str):  # its form is wrong, which is told with all keys
             continue
-        root = given.root
         if complaint := _complaint(root, project, absolute=absolute):
             location = ("sandbox", "paths", alias, "root")
             yield document.error(f"sandbox.paths.{alias}: {complaint}", location)
+
+
+def clashes(document: Document, settings: SandboxSettings | None) -> Iterator[ProjectError]:
+    """The aliases of one file of which another one has the slug. Arguments as for `problems`."""
+    written = () if settings is None else document.data["sandbox"].get("paths")
+    slugs: dict[str, str] = {}
+    for alias in written if isinstance(written, Mapping) else ():
+        if (other := slugs.setdefault(slug(alias), alias)) != alias:
+            message = f"aliases {quoted(other)} and {quoted(alias)} are both {slug(alias)!r} in tool names; rename one"
+            yield document.error(message, ("sandbox", "paths", alias), of_key=True)
 
 
 def roots(settings: Mapping[str, PathSettings], project: str, protected: Iterable[str]) -> tuple[Root, ...]:

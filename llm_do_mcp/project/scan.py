@@ -9,15 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from llm_do_mcp.errors import AmbiguousWorker, ProjectError
+from llm_do_mcp.leftovers import SKIPPED
 from llm_do_mcp.project.checked import quoted
 from llm_do_mcp.project.files import ProjectFiles, decode
 from llm_do_mcp.project.manifest import WorkersSection
-from llm_do_mcp.project.references import MAIN, MAIN_FILE, SUFFIXES, Single, folder_of, id_of
+from llm_do_mcp.project.references import FOLDER_FILES, MAIN, MAIN_FILE, SUFFIXES, Single, folder_of, id_of
 from llm_do_mcp.sandbox import names, patterns
 
 IGNORE_FILE = ".llm-doignore"
-SKIPPED = frozenset({".git", ".venv", "__pycache__", "node_modules"})
-"""Folders that no scan enters, besides the state folder, which no project file lies in."""
 RESOURCES = frozenset({"templates", "tools", "schemas"})
 """Folders of a worker in the directory form that hold no workers."""
 
@@ -80,7 +79,7 @@ def _worker_files(files: ProjectFiles, root: str, named: tuple[str, ...]) -> lis
 def _is_resource(path: str, homes: set[str]) -> bool:
     """Whether a file belongs to a worker in the directory form, and is none itself."""
     folder, _, name = path.rpartition("/")
-    if folder in homes and not name.endswith(".worker"):
+    if folder in homes and not name.endswith(".worker") and name not in FOLDER_FILES:
         return True
     while folder:
         folder, _, name = folder.rpartition("/")
@@ -93,29 +92,33 @@ def _shown(files: ProjectFiles, section: WorkersSection) -> Callable[[str], bool
     """Whether lists and globs show a worker's file."""
     include = [patterns.parse(pattern) for pattern in section.include]
     exclude = [patterns.parse(pattern) for pattern in section.exclude]
-    ignored = _ignored(files)
+    hidden = ignored(files, IGNORE_FILE)
 
     def shown(path: str) -> bool:
         parts = path.removeprefix(f"{section.root}/").split("/")
         return (
             any(patterns.matches(pattern, parts) for pattern in include)
             and not any(patterns.matches(pattern, parts) for pattern in exclude)
-            and not ignored(path)
+            and not hidden(path)
         )
 
     return shown
 
 
-def _ignored(files: ProjectFiles) -> Callable[[str], bool]:
-    """Whether `.llm-doignore` names a file."""
-    if files.kind(IGNORE_FILE) is None:
+def ignored(files: ProjectFiles, file: str) -> Callable[[str], bool]:
+    """Whether a file of gitignore's form, such as `.llm-doignore`, names a path.
+
+    Raises:
+        ProjectError: A line of it is no pattern.
+    """
+    if files.kind(file) is None:
         return lambda path: False
     from pathspec import GitIgnoreSpec
 
-    lines = decode(files.read_bytes(IGNORE_FILE), IGNORE_FILE).splitlines()
+    lines = decode(files.read_bytes(file), file).splitlines()
     for number, line in enumerate(lines, 1):
         try:
             GitIgnoreSpec.from_lines([line])
         except ValueError:
-            raise ProjectError(f"{quoted(line)} is no pattern of gitignore's", path=IGNORE_FILE, line=number) from None
+            raise ProjectError(f"{quoted(line)} is no pattern of gitignore's", path=file, line=number) from None
     return GitIgnoreSpec.from_lines(lines).match_file

@@ -117,15 +117,19 @@ def published(schema: Schema) -> Schema:
 
 
 def checked(schema: Schema) -> Schema:
-    """A schema that did not come from a file of ours, as it is.
+    """A schema that Python code describes, without the defaults that do not fit it.
+
+    A default says what is used where nothing is given, and Python takes any (`x: bool = 1`). In a schema that somebody
+    writes, one that does not fit is a mistake.
 
     Raises:
         ValueError: What makes it unusable.
     """
-    for problem in problems(schema):
+    for problem in problems(schema, defaults=False):
         raise ValueError(f"{problem.message} (at {'/'.join(map(str, problem.location)) or 'the root'})")
     _check_whole(schema)
-    return schema
+    without: Schema = changed(schema, _without_odd_default)
+    return without
 
 
 def _check_whole(schema: Schema) -> None:
@@ -146,8 +150,14 @@ def _check_whole(schema: Schema) -> None:
         raise ValueError("patternProperties and unevaluatedProperties together; write additionalProperties instead")
 
 
-def problems(schema: Any, location: KeyPath = ()) -> Iterator[SchemaProblem]:
-    """What is wrong with the form of a schema of draft 2020-12."""
+def problems(schema: Any, location: KeyPath = (), *, defaults: bool = True) -> Iterator[SchemaProblem]:
+    """What is wrong with the form of a schema of draft 2020-12.
+
+    Args:
+        schema: The schema.
+        location: Where it lies.
+        defaults: Whether a default that does not fit is wrong.
+    """
     if isinstance(schema, bool):
         return
     if not isinstance(schema, dict):
@@ -162,9 +172,11 @@ def problems(schema: Any, location: KeyPath = ()) -> Iterator[SchemaProblem]:
         if complaint := _complaint(keyword, value):
             yield SchemaProblem(f"{keyword}: {complaint}", here)
             wrong.add(keyword)
-    yield from (SchemaProblem(message, (*location, keyword)) for keyword, message in _contradictions(schema))
+    for keyword, message in _contradictions(schema):
+        if defaults or keyword != "default":
+            yield SchemaProblem(message, (*location, keyword))
     for below, place in _below({keyword: schema[keyword] for keyword in schema if keyword not in wrong}, location):
-        yield from problems(below, place)
+        yield from problems(below, place, defaults=defaults)
 
 
 def _complaint(keyword: str, value: Any) -> str | None:
@@ -220,6 +232,12 @@ def _contradictions(schema: Schema) -> Iterator[tuple[str, str]]:
             yield least, f"{least}: {schema[least]} is more than {most}, {schema[most]}; nothing fits both"
     if "default" in schema and (wrong := _default_complaint(schema, schema["default"])) is not None:
         yield "default", f"default: {wrong}"
+
+
+def _without_odd_default(schema: Schema, location: KeyPath) -> Schema:
+    if "default" in schema and _default_complaint(schema, schema["default"]) is not None:
+        return {keyword: value for keyword, value in schema.items() if keyword != "default"}
+    return schema
 
 
 def _default_complaint(schema: Schema, value: Any) -> str | None:

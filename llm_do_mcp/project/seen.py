@@ -64,6 +64,8 @@ class Seen:
             while not os.path.isdir(above):  # in the nearest one a name on the way there would appear
                 above = os.path.dirname(above)
             found.add(above)
+            if os.path.islink(place):
+                found.add(os.path.dirname(os.path.realpath(place)))
         return found
 
     def changed(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from llm_do_mcp.project.checked import Checked, Count, Flag, Model, Text, Texts, quoted
+from llm_do_mcp.project.checked import Checked, Count, Flag, Model, Text, Texts, is_plain, nearest, quoted
 from llm_do_mcp.project.commandline import BadCommand, pattern
 from llm_do_mcp.project.names import file_tool, slug
 from llm_do_mcp.sandbox import patterns
@@ -33,7 +33,7 @@ def _switched_on(value: Any) -> Any:
 
 def _models(value: Any) -> Any:
     """`model: null`, which programs write where there is none, names none."""
-    return [] if value is None else [value] if isinstance(value, str) else value
+    return [] if value is None else [value] if is_plain(value) else value
 
 
 ModelNames = Annotated[Texts, BeforeValidator(_models)]
@@ -70,24 +70,22 @@ class PathSettings(Checked):
         return {"root": root, "mode": mode}
 
 
-def _slugged(paths: dict[str, PathSettings]) -> dict[str, PathSettings]:
-    slugged: dict[str, PathSettings] = {}
-    for alias, settings in paths.items():
-        name = slug(alias)
-        if not name:
-            raise ValueError(f"alias {quoted(alias)} has no letter or digit")
-        if name == ATTACHMENTS:
-            raise ValueError(f"alias {name!r} is where a worker finds its attachments; choose another")
-        if name in slugged:
-            raise ValueError(f"more than one alias is {name!r} in tool names; the last is {quoted(alias)}")
-        slugged[name] = settings
-    return slugged
+def _alias(text: str) -> str:
+    name = slug(text)
+    if not name:
+        raise ValueError(f"alias {quoted(text)} has no letter or digit")
+    if name == ATTACHMENTS:
+        raise ValueError(f"alias {name!r} is where a worker finds its attachments; choose another")
+    return name
 
 
 class SandboxSettings(Checked):
-    """The folders that a worker can reach, by alias (as a slug), and whether it may reach the network."""
+    """The folders that a worker can reach, by alias (as a slug), and whether it may reach the network.
 
-    paths: Annotated[dict[Text, PathSettings], AfterValidator(_slugged)] = Field(default_factory=dict)
+    Of two aliases that are one as slugs, which `roots.problems` tells of, the last is here.
+    """
+
+    paths: dict[Annotated[Text, AfterValidator(_alias)], PathSettings] = Field(default_factory=dict)
     network_enabled: Flag | None = None
 
 
@@ -322,13 +320,29 @@ class Toolsets(Checked):
     )
 
 
+SERVER_SIDE_TOOLS = ("web_search", "web_fetch", "code_execution")
+"""The tools that a model's provider can run, by the names that workers use."""
+
+
+def _server_side(text: str) -> str:
+    if text not in SERVER_SIDE_TOOLS:
+        raise ValueError(f"{quoted(text)} is no server-side tool; {nearest(text, SERVER_SIDE_TOOLS)}")
+    return text
+
+
 class ServerSideTool(Checked):
     """A tool that the model's provider runs, such as its web search."""
 
-    tool_type: Text
+    tool_type: Annotated[Text, AfterValidator(_server_side)]
     max_uses: Count | None = None
     allowed_domains: Texts | None = None
     blocked_domains: Texts | None = None
+
+    @model_validator(mode="after")
+    def _of_one_list(self) -> ServerSideTool:
+        if self.allowed_domains is not None and self.blocked_domains is not None:
+            raise ValueError("allowed_domains and blocked_domains are not taken together; write one of them")
+        return self
 
 
 def narrowed(limits: Limits | None, asked: Limits | None) -> Limits:

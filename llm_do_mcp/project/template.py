@@ -34,9 +34,11 @@ def variables(worker: Worker, value: Any, params: Mapping[str, Any] | None) -> d
     Raises:
         InvalidInput: A parameter that is missing or not known, or two variables of one name.
     """
-    given = dict(params or {})
+    named = dict(params or {})
+    # Programs write null where they have no value.
+    given = {name: value for name, value in named.items() if value is not None}
     values = {**worker.params, **given}
-    unknown = (name for name in given if name not in worker.params)
+    unknown = (name for name in named if name not in worker.params)
     wrong = [f"unknown parameter {quoted(name)}; {nearest(name, worker.params)}" for name in unknown]
     needed = (name for name, default in worker.params.items() if default is None and name not in given)
     wrong += [f"parameter {name!r} is missing" for name in needed]

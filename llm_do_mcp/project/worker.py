@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from llm_do_mcp.errors import InvalidFile, ProjectError
 from llm_do_mcp.project import strictyaml
@@ -50,6 +50,12 @@ class Imports(Checked):
     tools: Texts = ()
 
 
+def _some(patterns: Texts) -> Texts:
+    if not patterns:
+        raise ValueError("an empty list rules out every model; name one, or leave the key out")
+    return patterns
+
+
 class WorkerFile(Checked):
     """The keys of a worker's file."""
 
@@ -60,7 +66,7 @@ class WorkerFile(Checked):
     name: Text | None = None
     description: Text | None = None
     model: ModelNames = ()
-    compatible_models: Texts | None = None
+    compatible_models: Annotated[Texts, AfterValidator(_some)] | None = None
     instructions: Text | None = None
     system: Text | None = None
     prompt: Text | None = None

@@ -15,10 +15,10 @@ from typing import Any, Protocol
 
 import anyio
 
-from llm_do_mcp.errors import ModelUnavailable
+from llm_do_mcp.errors import ModelError, ModelUnavailable
 from llm_do_mcp.models.failures import failure
 from llm_do_mcp.models.select import check_names
-from llm_do_mcp.models.turn import Block, Model, Reply, Request, Usage
+from llm_do_mcp.models.turn import LONGEST_TURN_S, Block, Model, Reply, Request, Usage
 from llm_do_mcp.runtime import debug, telemetry
 from llm_do_mcp.runtime.run import Run
 from llm_do_mcp.runtime.tree import Tree
@@ -69,11 +69,21 @@ class Chain:
         """What the first model that can be had replies to a request, as the record keeps it.
 
         Raises:
-            ModelError: None can, or a limit of cost could not be held.
+            ModelError: None can, or a limit of cost could not be held; it tells of those that were passed over as well.
         """
         check_names(request.worker, self._names)
-        tree = self._run.tree
         passed_over: list[dict[str, str]] = []
+        try:
+            kept = await self._first_reply(request, passed_over)
+        except ModelError as error:
+            if not passed_over:
+                raise
+            before = "; ".join(each["error"] for each in passed_over)
+            raise type(error)(f"{error}. Passed over before: {before}") from error
+        return {**kept, "passed_over": passed_over} if passed_over else kept
+
+    async def _first_reply(self, request: Request, passed_over: list[dict[str, str]]) -> dict[str, Any]:
+        tree = self._run.tree
         while True:
             asked = replace(request, model=self._names[0], messages=self._without_others_thoughts(request))
             model = self._models.model(asked.model, tree)
@@ -81,20 +91,27 @@ class Chain:
             if debug.enabled():
                 debug.show_request(tree.redact, self._run.definition, asked)
             try:
-                reply = await model.reply(asked, deadline=anyio.current_time() + self._run.seconds_left)
+                reply = await model.reply(asked, deadline=anyio.current_time() + self._seconds_for_a_turn())
                 break
             except ModelUnavailable as error:
-                if len(self._names) == 1 or self._paused:
+                if not self._has_another:
                     raise
                 self._names.pop(0)
                 passed_over.append({"model": asked.model, "error": str(error)})
                 tree.tell(f"{' > '.join(self._run.chain)}: {error}; going on with {self._names[0]}")
         kept = self._kept(asked, reply, model)
-        if passed_over:
-            kept["passed_over"] = passed_over
         if debug.enabled():
             debug.show_reply(tree.redact, asked, kept)
         return kept
+
+    @property
+    def _has_another(self) -> bool:
+        return len(self._names) > 1 and not self._paused
+
+    def _seconds_for_a_turn(self) -> float:
+        """The time that is left; where another model can take over, it gets half of it."""
+        left = self._run.seconds_left
+        return min(LONGEST_TURN_S, left / 2) if self._has_another else left
 
     def _kept(self, asked: Request, reply: Reply, model: Model) -> dict[str, Any]:
         usage = reply.usage

@@ -20,7 +20,7 @@ class Attachment:
     """A file handed to a worker, kept as a blob of the run.
 
     Args:
-        name: Its file name, without folders.
+        name: Its file name, without the folders where it came from.
         media_type: Such as `application/pdf`.
         blob: SHA-256 of its bytes, hexadecimal: where the store has them.
         size: In bytes.

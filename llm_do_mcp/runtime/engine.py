@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llm_do_mcp.errors import FunctionFailed, LeaseLost, LlmDoError, ModelError, RunError
+from llm_do_mcp.models.failures import unavailable
 from llm_do_mcp.models.turn import Reply, Request
 from llm_do_mcp.runtime.account import account, left_behind
 from llm_do_mcp.runtime.definition import Definition
@@ -43,6 +44,8 @@ NOTED_EVERY_S = 1.0
 """After how much work it is recorded how much there was, where nothing else is: what a kill can take back of it."""
 ENDS_WITHIN_S = 0.6
 """How long runs may take to end by themselves with this process, and again when what they wait for was ended."""
+COMES_TO_S = 10.0
+"""How long a reply waits for the run that was resumed for it to come to where it left off."""
 GATHER_S = 2.0
 """How long a front that gathers questions waits for more after the first."""
 
@@ -176,6 +179,35 @@ class Engine:
         self._begin(Tree(self.store, row, create=True, redact=self.redact), definition)
         return row.id
 
+    async def durable(self, run: str) -> None:
+        """Wait until a run is recorded as what it is: from then on every process finds it, and can go on with it.
+
+        Raises:
+            RunError: It cannot be recorded.
+        """
+        while (tree := self._trees.get(run)) is not None and recorded_definition(tree, "") is None:
+            await tree.growth()
+        if tree is not None and tree.row.status in OPEN:
+            await tree.commit()
+
+    async def hand_over(self, run: str, call: str) -> None:
+        """Record that a call (its digest) returned while its run goes on."""
+        await self.durable(run)
+        await self.store.hand_over(run, call)
+
+    async def handed_over(self, call: str, principal: str) -> str | None:
+        """The run of a principal's call that returned while it goes on, as long as it has not ended."""
+        return await self.store.handed_over(call, principal)
+
+    async def tell(self, run: str, result: str) -> str:
+        """Record what a task is said to have come to while its run goes on; what was recorded first is what it is."""
+        await self.durable(run)
+        return await self.store.tell(run, result)
+
+    async def told(self, run: str) -> str | None:
+        """What was recorded so."""
+        return await self.store.told(run)
+
     async def belongs(self, run: str, principal: str) -> bool:
         """Whether there is such a run and a principal may use it; "" is whoever has the store, and may use all."""
         row = self._trees[run].row if run in self._trees else await self.store.get(run)
@@ -279,10 +311,33 @@ class Engine:
         else:
             sample.reply.set_result(reply)
 
-    def sample(self, run: str, key: str) -> Request | None:
-        """A turn that a run's client is to answer, as long as it has no reply."""
+    def lend_none(self, asks: Asks, why: str) -> None:
+        """Let turns that a run's client was to answer fail, since whoever is in front has no model to lend.
+
+        Args:
+            asks: What the run wants.
+            why: Who is in front, and why that is nobody who could.
+        """
+        for key, turn in asks.samples.items():
+            self.sampled(asks.run, key, unavailable(turn, why, "name another model, as with --model"))
+
+    async def sample(self, run: str, key: str, *, comes: bool) -> Request | None:
+        """A turn that a run's client is to answer, as long as it has no reply.
+
+        Args:
+            run: The run's id.
+            key: The turn's.
+            comes: Wait until a run that was resumed has come to it again.
+        """
         tree = self._trees.get(run)
-        sample = None if tree is None else tree.samples.get(key)
+        if tree is None:
+            return None
+        if comes:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(COMES_TO_S):
+                    while run in self._trees and tree.may_come_to(key):
+                        await tree.change()
+        sample = tree.samples.get(key)
         return None if sample is None else sample.request
 
     async def unwanted(self, run: str, key: str) -> None:

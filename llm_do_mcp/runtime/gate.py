@@ -285,14 +285,14 @@ async def _permit(this: Call) -> None:
     run, declaration = this.run, this.function.declaration
     subject = None if this.function.subject is None else this.function.subject(this.input)
     decision, source = decide(run.definition.rules, declaration, this.input, this.caller, subject=subject)
-    digest = digest_of(declaration.name, this.input)
     if decision == "deny":
-        _deny(this, subject or subject_of(declaration, this.input), digest, source or "policy")
+        _deny(this, subject or subject_of(declaration, this.input), source or "policy")
         raise Refused(f"{declaration.shown} was not run: refused by {source or 'policy'}")
     this.asked = ""
     edited = this.now is not None and this.once
     if decision == "allow" and not edited:
         return
+    digest = digest_of(declaration.name, this.input)
     # What was approved for other code was not approved for this, nor what was shown against another state of things.
     outdated = run.tree.attempts(run.path + this.key)
     ask_key = this.key + ".ok" + (this.code[:12] if edited else "") + (f"_{outdated}" if outdated else "")
@@ -317,8 +317,9 @@ async def _permit(this: Call) -> None:
         raise Refused(refusal(declaration.name, question_of(run.tree.events[this.asked]).target, answer))
 
 
-def _deny(this: Call, subject: str, digest: str, source: str) -> None:
+def _deny(this: Call, subject: str, source: str) -> None:
     """Record that the policy has refused a call, as the question that nobody had to be asked."""
+    digest = digest_of(this.function.declaration.name, this.input)
     shown = Preview(f"call {this.function.declaration.shown}", cut(subject, TARGET_CHARS))
     this.run.settle(
         this.key + ".ok",

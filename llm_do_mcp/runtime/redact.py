@@ -71,6 +71,8 @@ class Redactor:
 
     def data(self, value: Any) -> Any:
         """JSON without secrets, in names as in values."""
+        if self._secrets is None and not self._patterns:
+            return value
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):

@@ -48,9 +48,12 @@ AskFor = Callable[[str], Question]
 """Makes a question for the key it is given."""
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
+
 def digest_of(kind: str, arguments: JSON) -> str:
     """SHA-256, hexadecimal, of what is done and with what."""
-    text = json.dumps([kind, arguments], sort_keys=True, separators=(",", ":"))
+    text = _CANONICAL.encode([kind, arguments])
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -3,7 +3,9 @@
 The store knows rows, not what they mean. All access happens on one thread of its own, off the event loop, and
 what several callers ask for at once is committed together (a commit costs one `fsync`, whoever shares it). What
 has changed nothing in the world is committed without one: it outlives this process, if not a failure of the machine.
-Every write names the *fence* that its run was claimed with; a process that has lost its run cannot write to it.
+That takes less time than to wake a thread and to be woken by it; so it is done in place, where nothing has to be
+waited for: see `Store._write_in_place`. Every write names the *fence* that its run was claimed with; a process that
+has lost its run cannot write to it.
 
 A file lock per process (`lease.py`) tells whether the process that drives a run still lives.
 """
@@ -39,6 +41,8 @@ CREATE TABLE IF NOT EXISTS event(
 CREATE TABLE IF NOT EXISTS secret(
   run TEXT NOT NULL REFERENCES run(id) ON DELETE CASCADE, value TEXT NOT NULL, name TEXT NOT NULL,
   PRIMARY KEY(run, value));
+CREATE TABLE IF NOT EXISTS handed(run TEXT PRIMARY KEY REFERENCES run(id) ON DELETE CASCADE, call TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS told(run TEXT PRIMARY KEY REFERENCES run(id) ON DELETE CASCADE, result TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS blob(hash TEXT PRIMARY KEY, data BLOB NOT NULL);
 PRAGMA user_version=3;
 """
@@ -51,6 +55,10 @@ State = Literal["started", "done", "failed", "asked", "answered", "withdrawn"]
 
 MAX_LATE = 20
 """Late answers that are noted with a question."""
+FOLDED_AT = 16 << 20
+"""Bytes in the write-ahead log after which they are moved into the database itself: one call in some hundreds waits."""
+OF_A_COMMIT = 24 << 10
+"""Bytes by which a commit makes the log longer, however little it holds: the pages that it touches."""
 
 T = TypeVar("T")
 
@@ -130,6 +138,9 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._in_place: sqlite3.Connection | None = None
+        self._under_way = 0
+        self._logged = 0
         self._seen = -1  # what other processes had written when it was last looked at
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="llm-do-store", daemon=True)
@@ -143,7 +154,9 @@ class Store:
         Raises:
             LeaseLost: Another process has claimed the run since.
         """
-        await self._do(lambda db: _write(db, batch), synced=batch.synced)
+        if batch.synced or not self._write_in_place(batch):
+            logged = await self._do(lambda db: _write(db, batch), synced=batch.synced)
+            self._logged += logged
 
     async def answer(self, run: str, key: str, answer: dict[str, Any]) -> Event | None:
         """Give an answer to a question; the first one wins, whichever process gives it, and a late one is noted.
@@ -185,6 +198,23 @@ class Store:
     async def find(self, key: str) -> RunRow | None:
         """A run by the key that its caller gave it."""
         return await self._do(lambda db: _row(db, "key=?", key))
+
+    async def hand_over(self, run: str, call: str) -> None:
+        """Note which call a run was begun by that returned before the run had ended."""
+        query = "INSERT OR IGNORE INTO handed(run, call) VALUES(?,?)"
+        await self._do(lambda db: db.execute(query, (run, call)), synced=False)
+
+    async def handed_over(self, call: str, principal: str) -> str | None:
+        """The oldest run that a principal's call was noted for, of those that have not ended."""
+        return await self._do(lambda db: _handed_over(db, call, principal), synced=False)
+
+    async def tell(self, run: str, result: str) -> str:
+        """Note what a task is said to have come to while its run goes on; what was noted first, which stays."""
+        return await self._do(lambda db: _tell(db, run, result))
+
+    async def told(self, run: str) -> str | None:
+        """What was noted so."""
+        return await self._do(lambda db: _told(db, run), synced=False)
 
     async def runs(self) -> list[RunRow]:
         """All runs, newest first."""
@@ -234,11 +264,36 @@ class Store:
                 found.append((run, event))
         return found
 
+    def _write_in_place(self, batch: Batch) -> bool:
+        """Commit a batch that needs no `fsync`, here and now; whether that could be done without a wait.
+
+        It cannot while the thread has something to do, which comes first, nor while another process writes. Nor when
+        the log is due to be moved into the database: both that and the first commit after it wait for the disk.
+
+        Raises:
+            LeaseLost, RunError: As `write`.
+        """
+        if self._in_place is None or self._under_way or self._logged >= FOLDED_AT:
+            return False
+        import sqlite3
+
+        try:
+            ((logged, refused),) = _commit(self._in_place, [lambda db: _write(db, batch)])
+        except sqlite3.Error:  # the thread meets it too, waits, or says what is wrong
+            with contextlib.suppress(sqlite3.Error):
+                self._in_place.execute("ROLLBACK")
+            return False
+        if refused is not None:
+            raise refused
+        self._logged += logged
+        return True
+
     async def _do(self, work: Callable[[sqlite3.Connection], T], *, synced: bool = True) -> T:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
 
         def settle(result: T | None, error: BaseException | None) -> None:
+            self._under_way -= 1
             if done.cancelled():
                 return
             if error is None:
@@ -250,6 +305,7 @@ class Store:
             with contextlib.suppress(RuntimeError):  # the loop has ended: nobody waits any more
                 loop.call_soon_threadsafe(settle, result, error)
 
+        self._under_way += 1
         self._jobs.put(_Job(work, reply, synced))
         return await done
 
@@ -258,6 +314,8 @@ class Store:
 
         try:
             db = _open(self.path)
+            self._in_place = _opened(self.path, timeout=0)
+            self._in_place.execute("PRAGMA synchronous=NORMAL")
         except (OSError, sqlite3.Error) as error:
             failure = RunError(f"{self.path.name}: the record of runs cannot be opened: {error}")
             while (item := self._jobs.get()) is not None:
@@ -277,7 +335,10 @@ class Store:
                 if wanted != level:
                     db.execute(f"PRAGMA synchronous={wanted}")
                     level = wanted
-                outcomes = _commit(db, jobs)
+                if self._logged >= FOLDED_AT:
+                    db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                    self._logged = 0
+                outcomes = _commit(db, [job.work for job in jobs])
             except sqlite3.Error as broken:
                 with contextlib.suppress(sqlite3.Error):
                     db.execute("ROLLBACK")
@@ -285,10 +346,13 @@ class Store:
                 outcomes = [(None, failure)] * len(jobs)
             for job, outcome in zip(jobs, outcomes, strict=True):
                 job.reply(*outcome)
+        self._in_place.close()
         db.close()
 
 
-def _commit(db: sqlite3.Connection, jobs: Sequence[_Job]) -> list[tuple[Any, Exception | None]]:
+def _commit(
+    db: sqlite3.Connection, jobs: Sequence[Callable[[sqlite3.Connection], Any]]
+) -> list[tuple[Any, Exception | None]]:
     """Do the jobs in one transaction; what each gave, or the error that is its own fault: the others are committed.
 
     Raises:
@@ -297,35 +361,45 @@ def _commit(db: sqlite3.Connection, jobs: Sequence[_Job]) -> list[tuple[Any, Exc
     import sqlite3
 
     outcomes: list[tuple[Any, Exception | None]] = []
+    alone = len(jobs) == 1  # then the transaction is its own: a savepoint would cost a fifth of it
     db.execute("BEGIN IMMEDIATE")
     for job in jobs:
-        db.execute("SAVEPOINT job")
+        if not alone:
+            db.execute("SAVEPOINT job")
         try:
-            outcomes.append((job.work(db), None))
+            outcomes.append((job(db), None))
         except sqlite3.Error:
             raise
         except Exception as refused:
-            db.execute("ROLLBACK TO job")
+            db.execute("ROLLBACK" if alone else "ROLLBACK TO job")
             outcomes.append((None, refused))
-        db.execute("RELEASE job")
-    db.execute("COMMIT")
+        if not alone:
+            db.execute("RELEASE job")
+    if db.in_transaction:
+        db.execute("COMMIT")
     return outcomes
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    import sqlite3
-
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+    db = _opened(path, timeout=30)
     with contextlib.suppress(OSError):
         path.chmod(0o600)
     db.execute("PRAGMA journal_mode=WAL")
-    db.execute("PRAGMA foreign_keys=ON")
     version = db.execute("PRAGMA user_version").fetchone()[0]
     for column, since in (("driven REAL NOT NULL DEFAULT 0", 2), ("principal TEXT NOT NULL DEFAULT ''", 3)):
         if 0 < version < since:
             db.execute(f"ALTER TABLE run ADD COLUMN {column}")
     db.executescript(_SCHEMA)
+    return db
+
+
+def _opened(path: Path, *, timeout: float) -> sqlite3.Connection:
+    import sqlite3
+
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=timeout)
+    db.execute("PRAGMA foreign_keys=ON")
+    db.execute("PRAGMA wal_autocheckpoint=0")  # it would come after a commit, and be waited for
     return db
 
 
@@ -342,6 +416,25 @@ def _run_row(row: Sequence[Any]) -> RunRow:
 def _row(db: sqlite3.Connection, where: str, value: str) -> RunRow | None:
     row = db.execute(f"SELECT {_RUN} FROM run WHERE {where}", (value,)).fetchone()
     return None if row is None else _run_row(row)
+
+
+def _tell(db: sqlite3.Connection, run: str, result: str) -> str:
+    db.execute("INSERT OR IGNORE INTO told(run, result) VALUES(?,?)", (run, result))
+    return _told(db, run) or result
+
+
+def _told(db: sqlite3.Connection, run: str) -> str | None:
+    row = db.execute("SELECT result FROM told WHERE run=?", (run,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _handed_over(db: sqlite3.Connection, call: str, principal: str) -> str | None:
+    row = db.execute(
+        "SELECT run.id FROM handed JOIN run ON run.id=handed.run"
+        " WHERE handed.call=? AND run.principal=? AND run.status IN ('running', 'waiting') ORDER BY run.created",
+        (call, principal),
+    ).fetchone()
+    return None if row is None else str(row[0])
 
 
 def _runs(db: sqlite3.Connection) -> list[RunRow]:
@@ -374,7 +467,8 @@ def _blob(db: sqlite3.Connection, digest: str) -> bytes:
     return bytes(row[0])
 
 
-def _write(db: sqlite3.Connection, batch: Batch) -> None:
+def _write(db: sqlite3.Connection, batch: Batch) -> int:
+    """Write a batch; by about how many bytes that makes the log longer."""
     run = batch.run
     outcome = None if run.outcome is None else json.dumps(run.outcome)
     rows = [(run.id, e.key, e.kind, e.digest, e.state, json.dumps(e.data), e.started, e.ended) for e in batch.events]
@@ -394,15 +488,17 @@ def _write(db: sqlite3.Connection, batch: Batch) -> None:
         != 1
     ):
         raise LeaseLost(f"run {run.id} was taken over by another process")
-    db.executemany("INSERT OR IGNORE INTO blob(hash, data) VALUES(?,?)", batch.blobs)
-    found = [(run.id, value, name) for value, name in batch.secrets.items()]
-    db.executemany("INSERT OR IGNORE INTO secret(run, value, name) VALUES(?,?,?)", found)
+    if batch.blobs:
+        db.executemany("INSERT OR IGNORE INTO blob(hash, data) VALUES(?,?)", batch.blobs)
+    if found := [(run.id, value, name) for value, name in batch.secrets.items()]:
+        db.executemany("INSERT OR IGNORE INTO secret(run, value, name) VALUES(?,?,?)", found)
     db.executemany(
         "INSERT INTO event(run, key, kind, digest, state, data, started, ended) VALUES(?,?,?,?,?,?,?,?)"
         " ON CONFLICT(run, key) DO UPDATE SET state=excluded.state, data=excluded.data, ended=excluded.ended"
         " WHERE state <> 'answered'",  # an answer stands, whoever gave it
         rows,
     )
+    return OF_A_COMMIT + sum(len(row[5]) for row in rows) + sum(len(data) for _, data in batch.blobs)
 
 
 def _event(row: Sequence[Any]) -> Event:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from opentelemetry import trace
@@ -69,8 +70,7 @@ def invoke_agent(worker: str, run: str, models: tuple[str, ...]) -> Iterator[Rec
         yield recorder
 
 
-@contextlib.contextmanager
-def execute_tool(function: str, run: str, call: str) -> Iterator[Recorder]:
+def execute_tool(function: str, run: str, call: str) -> AbstractContextManager[Recorder]:
     """One call that is executed: after its approval, before its result is checked.
 
     Args:
@@ -84,8 +84,7 @@ def execute_tool(function: str, run: str, call: str) -> Iterator[Recorder]:
         "gen_ai.tool.call.id": call,
         "gen_ai.conversation.id": run,
     }
-    with _span("execute_tool", function, attributes) as recorder:
-        yield recorder
+    return _span("execute_tool", function, attributes)
 
 
 @contextlib.contextmanager

@@ -104,7 +104,7 @@ def summary(found: Trace) -> list[tuple[str, str]]:
         ("waiting for a person", duration(found.person_s)),
         ("model", f"{models} ({NO_MODEL})" if account.get("note") else models),
         ("tokens", f"{account['tokens']['input']:,} in, {account['tokens']['output']:,} out"),
-        *((("cost", said),) if (said := money(account)) else ()),
+        *((("cost", said.removeprefix("cost ")),) if (said := money(account)) else ()),
         ("turns", str(found.turns())),
         ("calls", str(account["calls"])),
         ("questions", str(len(account["approvals"]))),

@@ -15,7 +15,7 @@ import contextlib
 import dataclasses
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,23 @@ UNTOLD = 200
 
 
 Leave = Callable[[], None]
+
+
+class Signal:
+    """Wakes whoever waits for it at that moment."""
+
+    def __init__(self) -> None:
+        self._event: asyncio.Event | None = None  # made when somebody waits: most signals are given to nobody
+
+    async def wait(self) -> None:
+        if self._event is None:
+            self._event = asyncio.Event()
+        await self._event.wait()
+
+    def give(self) -> None:
+        if self._event is not None:
+            self._event.set()
+            self._event = None
 
 
 @dataclass
@@ -78,6 +95,31 @@ class Ticket:
             self._through.set()
 
 
+class Place:
+    """A place among the concurrent steps: entered, it waits for one, and gives what hands it back early.
+
+    Args:
+        places: All of them.
+    """
+
+    def __init__(self, places: asyncio.Semaphore) -> None:
+        self._places, self._held = places, False
+
+    async def __aenter__(self) -> Leave:
+        await self._places.acquire()
+        self._held = True
+        return self.leave
+
+    async def __aexit__(self, *_: object) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Hand it back."""
+        if self._held:
+            self._held = False
+            self._places.release()
+
+
 class Tree:
     """A run while it is driven.
 
@@ -118,8 +160,7 @@ class Tree:
         self._create = create
         self._pending: dict[str, Event] = {}
         self._blobs: list[tuple[str, bytes]] = []
-        self._changed = asyncio.Event()
-        self._grown = asyncio.Event()
+        self._changed, self._grown = Signal(), Signal()
         self._driven, self._since = row.driven, time.monotonic()
 
     # ---- records
@@ -156,7 +197,7 @@ class Tree:
         """Append or replace a record; it is durable after the next `commit`."""
         self._put(event)
         self._pending[event.key] = event  # what was begun and ended since the last commit is written once
-        self._grow()
+        self._grown.give()
 
     def _put(self, event: Event) -> None:
         self.events[event.key] = event
@@ -230,22 +271,9 @@ class Tree:
         finally:
             self.resume_branch()
 
-    @contextlib.asynccontextmanager
-    async def place(self) -> AsyncIterator[Leave]:
-        """One of the places for concurrent steps; the function it gives hands the place back early."""
-        await self._places.acquire()
-        held = True
-
-        def leave() -> None:
-            nonlocal held
-            if held:
-                held = False
-                self._places.release()
-
-        try:
-            yield leave
-        finally:
-            leave()
+    def place(self) -> Place:
+        """One of the places for concurrent steps, while a block runs or until it is handed back."""
+        return Place(self._places)
 
     @contextlib.contextmanager
     def ticket(self) -> Iterator[Ticket]:
@@ -349,24 +377,30 @@ class Tree:
 
     async def sample(self, request: Request) -> Reply:
         """Wait until the client of whoever follows the run has answered a turn; meanwhile the clock stands still."""
+        key = _key_of(request)
         sample = Sample(request, asyncio.get_running_loop().create_future())
-        self.samples[request.key] = sample
+        self.samples[key] = sample
         self.changed()
         try:
             with self.blocked():
                 return await sample.reply
         finally:
-            if self.samples.get(request.key) is sample:
-                del self.samples[request.key]
+            if self.samples.get(key) is sample:
+                del self.samples[key]
             self.changed()
+
+    def may_come_to(self, key: str) -> bool:
+        """Whether a run that was resumed has yet to put this turn, which it had put before."""
+        turn = self.recorded(_turn_of(key))
+        ended = turn is not None and turn.ended is not None
+        return self.resumed and self.active > 0 and key not in self.samples and not ended
 
     # ---- watching
 
     def changed(self) -> None:
         """Wake whoever waits for a change."""
-        self._changed.set()
-        self._changed = asyncio.Event()
-        self._grow()
+        self._changed.give()
+        self._grown.give()
 
     async def change(self) -> None:
         """Wait until something changes: a question, an answer, a branch, the end."""
@@ -375,10 +409,6 @@ class Tree:
     async def growth(self) -> None:
         """Wait until there is more to tell than before: a change, or a record."""
         await self._grown.wait()
-
-    def _grow(self) -> None:
-        self._grown.set()
-        self._grown = asyncio.Event()
 
     def tell(self, message: str) -> None:
         """One line of progress for whoever listens, or for who listens next."""
@@ -398,6 +428,16 @@ class Tree:
             yield
         finally:
             self._listeners.remove(listener)
+
+
+def _key_of(request: Request) -> str:
+    """What a turn is called before a client: the same after a restart, and another one for each model of a chain."""
+    return f"{request.key}@{request.model}"
+
+
+def _turn_of(key: str) -> str:
+    """The place of a turn that a client knows by that key."""
+    return key.partition("@")[0]
 
 
 def _scope(question: Question) -> tuple[str, ...]:

@@ -1,8 +1,9 @@
 """The body of a run: a worker's loop against its model, or one call that a client makes itself.
 
 The loop is ordinary code over the run's verbs. Each turn of the model is a step; the calls of one turn go through
-the gate concurrently, and every `tool_use` gets exactly one `tool_result`. A reply that was cut off runs nothing.
-An output that does not fit its schema gets one repair turn. Three identical failures end the run.
+the gate concurrently, and every `tool_use` gets exactly one `tool_result`, whatever the reply says of why it stopped.
+A reply that was cut off runs nothing. An output that is empty or does not fit its schema gets one repair turn. Three
+identical failures end the run.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from itertools import count
+from itertools import count, groupby
 from typing import Any, Protocol
 
 from llm_do_mcp.errors import CallError, InvalidOutput, LimitReached, ModelError
@@ -25,8 +26,10 @@ from llm_do_mcp.runtime.gate import Functions
 from llm_do_mcp.runtime.run import Run, cost, digest_of, tokens
 from llm_do_mcp.runtime.schema import problem
 from llm_do_mcp.runtime.tree import Leave
+from llm_do_mcp.toolhost.results import clean
 
 IDENTICAL_FAILURES = 3
+TOO_LONG = "its reply was longer than one may be (max_output_tokens under model_capabilities in project.yaml)"
 CUT_OFF = "Your reply was cut off at the limit of tokens, and nothing in it counts. Answer again, shorter."
 
 
@@ -61,18 +64,14 @@ class _Worker:
     async def work(self) -> JSON:
         self.messages.append({"role": "user", "content": await self._opening()})
         repaired = False
+        paused: list[dict[str, Any]] = []  # what came of the answer before its provider paused
         for turn in count():
             reply = await self._turn(turn)
             content, stop = reply["content"], reply["stop_reason"]
             self.messages.append({"role": "assistant", "content": content})
             calls = [block for block in content if block["type"] == "tool_use"]
-            if stop == "tool_use" and calls:
-                results = await self.run.gather([self._call(turn, index, block) for index, block in enumerate(calls)])
-                self._say(results)
-            elif stop == "pause_turn":
-                continue
-            elif stop == "max_tokens":
-                self._failed("the reply was cut off at the model's limit of tokens")
+            if stop == "max_tokens":
+                self._failed(TOO_LONG)
                 self._say([*_not_made(calls), _text(CUT_OFF)])
             elif stop == "refusal":
                 raise ModelError(f"worker {self.definition.name}: the model {reply['model']} refused to answer")
@@ -81,21 +80,25 @@ class _Worker:
                     f"worker {self.definition.name}: the conversation no longer fits the context of {reply['model']}; "
                     f"{LESS}"
                 )
+            elif calls:  # whatever it says of why it stopped
+                results = await self.run.gather([self._call(turn, index, block) for index, block in enumerate(calls)])
+                self._say(results)
+            elif stop == "pause_turn":
+                paused += content
+                continue
             else:
-                text = "".join(block["text"] for block in content if block["type"] == "text")
-                if self.definition.output_schema is None:
-                    return text
-                value, wrong = _structured(text, self.definition.output_schema)
+                schema = self.definition.output_schema
+                text = _final_text([*paused, *content])
+                value, wrong = _output(text, schema)
                 if wrong is None:
                     return value
                 if repaired:
-                    last = cut(escape(text), 500)
-                    raise InvalidOutput(
-                        f"worker {self.definition.name}: its output does not fit: {wrong}; it was: {last}"
-                    )
+                    last = f"; it was: {cut(escape(text), 500)}" if text else ""
+                    what = "its answer cannot be used" if schema is None else "its output does not fit"
+                    raise InvalidOutput(f"worker {self.definition.name}: {what}: {wrong}{last}")
                 repaired = True
-                repair = f"Your answer does not fit the output schema: {wrong}. Answer again, with JSON only."
-                self._say([*_not_made(calls), _text(repair)])
+                self._say([_text(_repair(wrong, schema))])
+            paused = []
         raise AssertionError("unreachable")
 
     async def _opening(self) -> list[dict[str, Any]]:
@@ -181,16 +184,33 @@ def _not_made(calls: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [_result(block, "this call was cut off and not made", True) for block in calls]
 
 
-def _structured(text: str, schema: Mapping[str, Any]) -> tuple[JSON, str | None]:
+def _final_text(content: list[dict[str, Any]]) -> str:
+    """The answer in a message: its last texts. What comes before a tool of the provider's only announces it."""
+    grouped = groupby(content, lambda block: block["type"] == "text")
+    texts = ["".join(block["text"] for block in blocks) for are_texts, blocks in grouped if are_texts]
+    return next(filter(str.strip, reversed(texts)), "")
+
+
+def _output(text: str, schema: Mapping[str, Any] | None) -> tuple[JSON, str | None]:
     """The value in a final text, and what is wrong with it."""
     body = text.strip()
+    if not body:
+        return None, "there is no text in it"
+    if schema is None:
+        return text, None
     if body.startswith("```") and body.endswith("```"):
         body = body[3:-3].removeprefix("json")
     try:
-        value = json.loads(body, parse_constant=_no_constant)
+        value = clean(json.loads(body, parse_constant=_no_constant))
     except (ValueError, RecursionError) as error:
         return None, f"it is not JSON ({error})"
     return value, problem(schema, value)
+
+
+def _repair(wrong: str, schema: Mapping[str, Any] | None) -> str:
+    if schema is None:
+        return f"Your answer cannot be used: {wrong}. Answer again."
+    return f"Your answer does not fit the output schema: {wrong}. Answer again, with JSON only."
 
 
 def _no_constant(name: str) -> None:

@@ -49,6 +49,13 @@ class Backend(Protocol[Handle]):
     def file(self, base: Handle, parts: Sequence[str], *, hidden: Hidden, follow: bool = True) -> int:
         """Open whatever is there for reading, following links that stay inside, or none. Never blocks."""
 
+    def at_once(self, base: Handle, parts: Sequence[str], limit: int) -> bytes | None:
+        """A whole regular file of at most `limit` bytes that no link leads to, where the system has it in memory and
+        gives it without a wait; else None."""
+
+    def gives_at_once(self, fd: int) -> bool:
+        """Whether `at_once` may be tried where this file is: it never waits there, not even for a server far away."""
+
     def stat(self, base: Handle, parts: Sequence[str], *, hidden: Hidden) -> os.stat_result: ...
 
     def own_stat(self, base: Handle, name: str) -> os.stat_result:

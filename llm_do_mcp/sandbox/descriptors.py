@@ -19,7 +19,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from llm_do_mcp.sandbox.backend import Hidden, Scanned, kind_of, write_all
 from llm_do_mcp.sandbox.names import new_leftover
@@ -65,6 +65,12 @@ class NameByName:
 
     def file(self, base: Descriptor, parts: Sequence[str], *, hidden: Hidden, follow: bool = True) -> int:
         return self._open(base, parts, _READ, follow=follow, hidden=hidden)
+
+    def at_once(self, base: Descriptor, parts: Sequence[str], limit: int) -> bytes | None:
+        return None
+
+    def gives_at_once(self, fd: int) -> bool:
+        return False
 
     def stat(self, base: Descriptor, parts: Sequence[str], *, hidden: Hidden) -> os.stat_result:
         def stat_unless_link(fd: int, name: str) -> os.stat_result:
@@ -139,6 +145,34 @@ class Beneath(NameByName):
             return False
         finally:
             os.close(here)
+        return True
+
+    def at_once(self, base: Descriptor, parts: Sequence[str], limit: int) -> bytes | None:
+        try:
+            fd = openat2(base.fd, "/".join(parts) or ".", _READ, cached=True)
+        except OSError:  # it would wait, or is to be told of by whoever may
+            return None
+        try:
+            about = os.fstat(fd)
+            if not stat.S_ISREG(about.st_mode) or about.st_size > limit:
+                return None
+            data = bytearray(about.st_size + 1)
+            length = os.preadv(fd, [data], 0, os.RWF_NOWAIT)
+            return bytes(data[:length]) if length == about.st_size else None
+        except OSError:
+            return None
+        finally:
+            os.close(fd)
+
+    def gives_at_once(self, fd: int) -> bool:
+        # Only file systems on a disk of this machine can be told not to wait: one that a server has (NFS, FUSE) cannot,
+        # and would ask that server at each `open`.
+        try:
+            os.preadv(fd, [bytearray(1)], 0, os.RWF_NOWAIT)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
         return True
 
     def stat(self, base: Descriptor, parts: Sequence[str], *, hidden: Hidden) -> os.stat_result:
@@ -267,7 +301,7 @@ class _How(ctypes.Structure):
 
 
 _OPENAT2 = 437
-_NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
+_NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH, _CACHED = 0x01, 0x02, 0x04, 0x08, 0x20
 _RETRIES = 128
 
 
@@ -279,21 +313,30 @@ def _syscall() -> Callable[..., int]:
     return function
 
 
-def openat2(directory: int, path: str, flags: int, *, links: bool = False) -> int:
+@functools.cache
+def _how(flags: int, resolve: int) -> tuple[Any, int]:
+    """What the call is handed, which it only reads, and how long that is."""
+    how = _How(flags, 0, resolve)
+    return ctypes.pointer(how), ctypes.sizeof(how)
+
+
+def openat2(directory: int, path: str, flags: int, *, links: bool = False, cached: bool = False) -> int:
     """Linux's `openat2`, confined to a directory.
 
     Args:
         links: Let the kernel follow links that stay inside; we walk them ourselves, so only its test asks for that.
+        cached: Only what can be found without the disk, and on the file system of the directory.
 
     Raises:
         OSError: `ELOOP` for a link, `EXDEV` for a path that leaves, else what `open` would say. `EAGAIN`, after many
-            tries, where renames keep the kernel from telling whether `..` stays inside.
+            tries, where renames keep the kernel from telling whether `..` stays inside; where `cached`, at once for
+            what is not in memory.
     """
-    resolve = _BENEATH | _NO_MAGICLINKS | (0 if links else _NO_SYMLINKS)
-    how = _How(flags | os.O_CLOEXEC, 0, resolve)
+    resolve = _BENEATH | _NO_MAGICLINKS | (0 if links else _NO_SYMLINKS) | (_CACHED | _NO_XDEV if cached else 0)
+    how, size = _how(flags | os.O_CLOEXEC, resolve)
     name = os.fsencode(path)
-    for _ in range(_RETRIES):
-        fd: int = _syscall()(_OPENAT2, directory, name, ctypes.byref(how), ctypes.sizeof(how))
+    for _ in range(1 if cached else _RETRIES):
+        fd: int = _syscall()(_OPENAT2, directory, name, how, size)
         if fd >= 0:
             return fd
         error = ctypes.get_errno()

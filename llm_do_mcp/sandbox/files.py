@@ -3,12 +3,13 @@
 Every operation takes an alias and a path below that root, and refuses with one line that names `alias/path`; where the
 root lies on the host is never said. Results are plain data with exact numbers: what was cut, and how much there is.
 
-All of this blocks; whoever runs an event loop calls it in a thread.
+All of this blocks, but for a sandbox that does not wait; whoever runs an event loop calls it in a thread.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import stat
 import threading
 import unicodedata
@@ -21,12 +22,15 @@ from typing import Any
 from llm_do_mcp.errors import FileMissing, Outdated, SandboxError
 from llm_do_mcp.sandbox import names, patterns, text
 from llm_do_mcp.sandbox.backend import Backend
-from llm_do_mcp.sandbox.opener import NOT_FOLLOWED, Directory, Found
+from llm_do_mcp.sandbox.opener import NOT_FOLLOWED, Directory, Found, WouldWait
 from llm_do_mcp.sandbox.root import Root
 from llm_do_mcp.sandbox.text import Encoding
 
 MAX_LISTED = 1_000
 MAX_SKIPPED = 20
+
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://|data:[^,]*,", re.IGNORECASE)
+"""What is known as an address elsewhere."""
 
 
 class Handles:
@@ -63,6 +67,19 @@ class Handles:
                 if self._tidy and root.mode != "ro":
                     directory.remove_leftovers()
             return self._opened[key]
+
+    def opened(self, root: Root) -> Directory:
+        """The root's handle, where it is open already; else raises `WouldWait`."""
+        try:
+            return self._opened[root.alias, root.path, root.hidden]
+        except KeyError:
+            raise WouldWait from None
+
+    def forget(self, path: str) -> None:
+        """Let go of the roots that were opened at a path: their folder goes now."""
+        with self._lock:
+            for key in [key for key in self._opened if key[1] == path]:
+                self._opened.pop(key).close()
 
     def close(self) -> None:
         """Let go of all of them."""
@@ -158,6 +175,7 @@ class Sandbox:
         unlinked: Aliases in which no link is followed, not even to read a file: each file has the one name there.
         handles: Open roots that outlive this sandbox and are closed by whoever keeps them; None to keep its own.
         backend: Another way to open files than the platform's best.
+        waits: Otherwise texts can be read and nothing else, and what would have to wait raises `WouldWait`.
 
     Raises:
         ValueError: Two roots share an alias.
@@ -171,6 +189,7 @@ class Sandbox:
         unlinked: Collection[str] = (),
         handles: Handles | None = None,
         backend: Backend[Any] | None = None,
+        waits: bool = True,
     ) -> None:
         self.roots = {root.alias: root for root in roots}
         if len(self.roots) != len(roots):
@@ -178,6 +197,7 @@ class Sandbox:
         self.written = set() if written is None else written
         self._unlinked = frozenset(unlinked)
         self._backend = backend
+        self._waits = waits
         self._keeps_own = handles is None
         self._handles = Handles() if handles is None else handles
 
@@ -260,7 +280,10 @@ class Sandbox:
         if max_chars < 1 or offset < 0:
             raise SandboxError(f"{alias}/{names.one_line(rel)}: max_chars must be at least 1 and offset at least 0")
         root, directory, parts = self._readable(alias, rel)
-        data, whole = directory.read(parts, root.max_file_bytes, follow=alias not in self._unlinked)
+        if self._waits:
+            data, whole = directory.read(parts, root.max_file_bytes, follow=alias not in self._unlinked)
+        else:
+            data, whole = directory.read_at_once(parts, root.max_file_bytes), True
         content = _decoded(alias, parts, data, whole)
         part = content[offset : offset + max_chars]
         truncated = not whole or offset + len(part) < len(content)
@@ -342,14 +365,15 @@ class Sandbox:
 
     def _use(self, alias: str, given: str | None = None) -> tuple[Root, Directory]:
         root = self._root(alias, given or alias)
-        return root, self._handles.of(root, self._backend)
+        return root, self._handles.of(root, self._backend) if self._waits else self._handles.opened(root)
 
     def _root(self, alias: str, given: str) -> Root:
         try:
             return self.roots[alias]
         except KeyError:
             allowed = ", ".join(sorted(self.roots)) or "none"
-            raise SandboxError(f"{names.one_line(given)}: no such sandbox; allowed are {allowed}") from None
+            what = "an address, from which nothing is fetched" if _ADDRESS.match(given) else "no such sandbox"
+            raise SandboxError(f"{names.one_line(given)}: {what}; allowed are {allowed}") from None
 
     def _readable(self, alias: str, rel: str) -> tuple[Root, Directory, tuple[str, ...]]:
         root, directory = self._use(alias)

@@ -91,6 +91,12 @@ class OpenThenVerify:
             raise
         return fd
 
+    def at_once(self, base: Place, parts: Sequence[str], limit: int) -> bytes | None:
+        return None
+
+    def gives_at_once(self, fd: int) -> bool:
+        return False
+
     def stat(self, base: Place, parts: Sequence[str], *, hidden: Hidden) -> os.stat_result:
         found = os.lstat(self._below(base, parts))
         if _kind(found) != "link":

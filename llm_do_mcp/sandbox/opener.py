@@ -8,7 +8,7 @@ Reads follow links whose target lies inside; writes follow none. Only regular fi
 a FIFO, socket or device is refused. A file is replaced as a whole or not at all. Hard links cannot be told from files
 of their own; a write never changes the file that they share.
 
-All of this blocks; whoever runs an event loop calls it in a thread.
+All of this but `read_at_once` blocks; whoever runs an event loop calls it in a thread.
 """
 
 from __future__ import annotations
@@ -44,8 +44,14 @@ _REASONS = {
 NOT_FOLLOWED = (
     "a link on the way; links are followed only to read a file, and not where the policy tells single files apart"
 )
+SMALL = 1 << 16
+"""Bytes of the largest file that is read at once."""
 _NO_FOLDER_ANY_MORE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _CHUNK = 1 << 20
+
+
+class WouldWait(Exception):
+    """What was to be done at once would have to wait: it is to be done by somebody who may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,7 @@ class Directory:
         self._handle: object | None = handle
         self._label = label
         self._hidden_names = hidden
+        self._at_once: bool | None = None
 
     @classmethod
     def open(
@@ -183,7 +190,22 @@ class Directory:
             FileMissing, SandboxError: As `open_file`.
         """
         with self._reading(rel, follow) as fd:
+            if self._at_once is None:
+                self._at_once = self._backend.gives_at_once(fd)
             return _read(fd, limit)
+
+    def read_at_once(self, rel: Name, limit: int) -> bytes:
+        """A whole small file, where that takes no wait: the one part of this that an event loop may do itself.
+
+        Raises:
+            FileMissing, SandboxError: As `parts`.
+            WouldWait: It is to be read with `read`. So is each file before the first that was read so.
+        """
+        parts = self.parts(rel)
+        data = self._backend.at_once(self._held(), parts, min(limit, SMALL)) if self._at_once else None
+        if data is None:
+            raise WouldWait
+        return data
 
     def read_whole(self, rel: Name, limit: int, *, follow: bool = True) -> bytes:
         """A whole file, or an error that names its size where that is above `limit` bytes.

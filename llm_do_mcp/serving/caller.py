@@ -7,7 +7,8 @@ it is as if it did not exist.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import functools
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -46,11 +47,16 @@ OWNER = Caller("", SCOPES)
 
 def caller() -> Caller:
     """Who the request that is being answered comes from."""
+    token = _get_access_token()()
+    return OWNER if token is None else Caller(principal_of(token), token.scopes)
+
+
+@functools.cache
+def _get_access_token() -> Callable[[], AccessToken | None]:
     # Here, since `check` uses this module's table and has no other use for the SDK.
     from mcp.server.auth.middleware.auth_context import get_access_token
 
-    token = get_access_token()
-    return OWNER if token is None else Caller(principal_of(token), token.scopes)
+    return get_access_token
 
 
 def principal_of(token: AccessToken) -> str:
@@ -59,5 +65,5 @@ def principal_of(token: AccessToken) -> str:
     A subject is unique for its issuer only; an issuer is an address, so the space between the two is the first one.
     """
     issuer = (token.claims or {}).get("iss")
-    who = token.subject or token.client_id
-    return who if issuer is None else f"{issuer} {who}"
+    assert token.subject, "a token without one is not taken"
+    return token.subject if issuer is None else f"{issuer} {token.subject}"

@@ -2,7 +2,6 @@
 
 A dialog belongs to its question, not to the call in which it came up: it stays open when that call hands its run over,
 and it is withdrawn as soon as the question is settled in another way (by a grant, another front, the end of the run).
-For that it is sent on the connection's own channel: the channel of a request is closed with its answer.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp.server.mcpserver import Context
-from mcp.server.session import ServerSession
 from mcp.shared.exceptions import MCPError
-from mcp.types import CONNECTION_CLOSED
+from mcp.types import CONNECTION_CLOSED, ElicitRequest, ElicitResult
 
 from llm_do_mcp.runtime.engine import Engine
 from llm_do_mcp.runtime.question import Answer, Question
+from llm_do_mcp.serving import back
 from llm_do_mcp.serving.asking import answer_from, form, silence
 from llm_do_mcp.serving.connection import connection_of
 from llm_do_mcp.serving.nobody import Nobody
@@ -74,7 +73,7 @@ class Dialogs:
                     dialog.since = time.monotonic()
 
     async def _hold(self, run: str, question: Question, context: Context[None, Any]) -> None:
-        asked = asyncio.create_task(_ask(question, context.session))
+        asked = asyncio.create_task(_ask(question, context))
         settled = asyncio.create_task(self._engine.settled(run, question.key))
         try:
             dialog = self._open[run][question.key]
@@ -96,11 +95,10 @@ class Dialogs:
             settled.cancel()
 
 
-async def _ask(question: Question, session: ServerSession) -> Answer | None:
+async def _ask(question: Question, context: Context[None, Any]) -> Answer | None:
     """What a client answers; None where it went away: nobody answered then, and the question stays open."""
-    shown = form(question)
     try:
-        return answer_from(question, await session.elicit_form(shown.message, shown.requested_schema))
+        return answer_from(question, await back.ask(context, ElicitRequest(params=form(question)), ElicitResult))
     except MCPError as error:
         return None if error.error.code == CONNECTION_CLOSED else silence("failed")
     except Exception:

@@ -14,7 +14,6 @@ import contextlib
 import contextvars
 import dataclasses
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -33,6 +32,7 @@ from pydantic import BaseModel
 
 from llm_do_mcp.errors import RunError
 from llm_do_mcp.serving.connection import MODERN
+from llm_do_mcp.serving.present import still
 
 T = TypeVar("T")
 
@@ -67,7 +67,6 @@ class News:
 
     Args:
         lists: Kind ("tools", "prompts", "resources") → what looks at the files and gives the list as it is now.
-        still: While its block runs, they give the list as it was when somebody last looked.
         stirred: Waits until files may have changed.
         traced: The run whose trace is at a URI, None where there is another resource; raises `RunError` for a run that
             is not the caller's.
@@ -77,13 +76,12 @@ class News:
     def __init__(
         self,
         lists: Lists,
-        still: Callable[[], AbstractContextManager[None]],
         stirred: Callable[[], Awaitable[None]],
         traced: Callable[[str], Awaitable[str | None]],
         grows: Callable[[str], Awaitable[bool]],
     ) -> None:
         self.bus = InMemorySubscriptionBus()
-        self._lists, self._still, self._stirred, self._traced, self._grows = lists, still, stirred, traced, grows
+        self._lists, self._stirred, self._traced, self._grows = lists, stirred, traced, grows
         self._known: dict[str, Sequence[BaseModel]] = {}
         self._beginning = asyncio.Lock()
         self._connections: WeakKeyDictionary[Connection, set[str]] = WeakKeyDictionary()
@@ -131,6 +129,8 @@ class News:
         wanted = params.get("notifications")
         if not isinstance(wanted, dict) or not isinstance(uris := wanted.get("resourceSubscriptions"), list):
             return context
+        if not all(isinstance(uri, str) for uri in uris):
+            return context  # as it is: the SDK refuses it
         granted = []
         for uri in uris:
             with contextlib.suppress(RunError):
@@ -167,7 +167,7 @@ class News:
         return {kind: await lists() for kind, lists in self._lists.items()}
 
     async def _last_listed(self) -> dict[str, Sequence[BaseModel]]:
-        with self._still():
+        with still():
             return await self._listed()
 
     async def _keep_telling(self) -> None:

@@ -1,7 +1,7 @@
 """Questions that nobody in front can answer: the client cannot ask its person, or was silent for too long.
 
 A client that said that it shows forms and left one without an answer for too long is not asked again on its
-connection, until it brings an answer after all.
+connection, until it brings an answer after all (`silences.py`).
 
 `pause` leaves them open: the person is told where to answer (the approval page in a browser, an address for a client
 that opens addresses, `llm-do approve` in a terminal), and the run waits. `deny` refuses them at once, and the run goes
@@ -18,15 +18,16 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from mcp.server.mcpserver import Context
-from mcp.server.session import ServerSession
-from mcp.types import ElicitRequestURLParams
+from mcp.types import ElicitRequest, ElicitRequestURLParams, ElicitResult
 
 from llm_do_mcp.runtime.engine import Engine
 from llm_do_mcp.runtime.question import Answer, Question, Silence
+from llm_do_mcp.serving import back
 from llm_do_mcp.serving.asking import opens_addresses
 from llm_do_mcp.serving.caller import caller
 from llm_do_mcp.serving.connection import connection_of
 from llm_do_mcp.serving.page.server import ApprovalPage, Browse
+from llm_do_mcp.serving.silences import Silences, client_of
 
 INVITATION = "A run waits for your decision. Open the approval page?"
 
@@ -57,7 +58,7 @@ class Nobody:
         self._in_browser = False
         self._invited: set[str] = set()
         self._told: set[str] = set()
-        self._silent: list[object] = []
+        self._silences = Silences()
         self._inviting: list[object] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -70,19 +71,15 @@ class Nobody:
 
     def is_silent(self, context: Context[None, Any]) -> bool:
         """Whether the client of a request has left a question without an answer."""
-        client = connection_of(context)
-        return any(silent is client for silent in self._silent)
+        return self._silences.has(client_of(context))
 
     def heard(self, context: Context[None, Any]) -> None:
         """The client of a request brought an answer."""
-        client = connection_of(context)
-        self._silent = [silent for silent in self._silent if silent is not client]
+        self._silences.end(client_of(context))
 
     async def silent(self, run: str, questions: Sequence[Question], context: Context[None, Any]) -> None:
         """Deal with questions that a client left without an answer for too long."""
-        client = connection_of(context)
-        if client is not None and not self.is_silent(context):
-            self._silent.append(client)
+        self._silences.begin(client_of(context))
         await self.answers(run, questions, "timed_out", context)
 
     async def undecided(self, run: str, question: Question, answer: Answer, context: Context[None, Any]) -> None:
@@ -162,12 +159,15 @@ class Nobody:
         if invitation is not None:
             self._told.add(run)
             self._inviting.append(client)
-            self._keep(self._invite(session, client, invitation))
+            self._keep(self._invite(context, client, invitation))
 
-    async def _invite(self, session: ServerSession, client: object | None, invitation: ElicitRequestURLParams) -> None:
+    async def _invite(
+        self, context: Context[None, Any], client: object | None, invitation: ElicitRequestURLParams
+    ) -> None:
         # Not part of any result: the address is for the person, and no model reads it.
+        named = invitation.model_copy(update={"elicitation_id": secrets.token_hex(8)})
         with contextlib.suppress(Exception):
-            await session.elicit_url(invitation.message, invitation.url, secrets.token_hex(8))
+            await back.ask(context, ElicitRequest(params=named), ElicitResult)
             self._inviting = [inviting for inviting in self._inviting if inviting is not client]
 
     def _keep(self, work: Any) -> None:

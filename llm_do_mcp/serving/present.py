@@ -12,18 +12,28 @@ last, except that nothing new is begun: `wrong` says what has to be mended, and 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 
-import anyio
-
 from llm_do_mcp.errors import LlmDoError
 from llm_do_mcp.runtime.threads import in_thread
-from llm_do_mcp.serving.surface import Published
+from llm_do_mcp.serving.surface import Published, worker_names
+from llm_do_mcp.serving.watch import Looks
 from llm_do_mcp.toolsets.workbench import Workbench
 
 _STILL = ContextVar("still", default=False)
+
+
+@contextlib.contextmanager
+def still() -> Iterator[None]:
+    """While the block runs, its looks do nothing: what was seen last is what there is."""
+    before = _STILL.set(True)
+    try:
+        yield
+    finally:
+        _STILL.reset(before)
 
 
 class Present:
@@ -32,38 +42,58 @@ class Present:
     Args:
         bench: The project as it is now.
         publish: What a bench's project publishes.
+        beside: Other projects are served beside it.
 
     Raises:
         ProjectError: It cannot be published.
     """
 
-    def __init__(self, bench: Workbench, publish: Callable[[Workbench], Mapping[str, Published]]) -> None:
+    def __init__(
+        self, bench: Workbench, publish: Callable[[Workbench], Mapping[str, Published]], *, beside: bool
+    ) -> None:
         self.bench = bench
         self.tools = publish(bench)
         self._unusable = set(bench.unusable)
         self.wrong: LlmDoError | None = None
-        self._publish = publish
-        self._looking = anyio.Lock()
-
-    @staticmethod
-    @contextlib.contextmanager
-    def still() -> Iterator[None]:
-        """While the block runs, its looks do nothing: what was seen last is what there is."""
-        before = _STILL.set(True)
-        try:
-            yield
-        finally:
-            _STILL.reset(before)
+        self._publish, self._beside = publish, beside
+        self._looking = asyncio.Lock()
+        self._looks = Looks()
 
     async def look(self) -> None:
         """See to it that `bench` and `tools` are those of the files as they are now, or that `wrong` says why not."""
         if _STILL.get():
             return
         async with self._looking:
-            if self.wrong is not None or self.bench.project.changed():
+            project = self.bench.project
+            if self.wrong is not None or self._looks.changed(project.folders, project.changed):
                 await in_thread(self._take, lambda: self.bench.of(self.bench.project.again()))
             elif self._unusable != set(self.bench.unusable):
                 await in_thread(self._take, lambda: self.bench)
+
+    def offers(self, name: str) -> bool:
+        """Whether a tool of this name is, or would be but for an error in its worker, published."""
+        return name in self.tools or name in self._workers()
+
+    async def named(self, name: str) -> Published | None:
+        """The tool of a name, as it is now; None where there is none.
+
+        Raises:
+            LlmDoError: It would be published but for an error in its worker, which this is.
+        """
+        await self.look()
+        if name not in self.tools and (missing := self._workers().get(name)) is not None:
+            worker = self.bench.project.worker(missing)  # a broken one, which says what is wrong with it
+            await self.bench.declarations(worker)  # so does this, or its Python has been mended meanwhile
+            await self.look()
+        return self.tools.get(name)
+
+    def close(self) -> None:
+        """Follow nothing any more."""
+        self._looks.close()
+
+    def _workers(self) -> Mapping[str, str]:
+        """Name → id of each exported worker, also of those that are broken."""
+        return worker_names(self.bench.project, beside=self._beside)
 
     def _take(self, make: Callable[[], Workbench]) -> None:
         try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mcp.types import GetPromptResult, Prompt, PromptArgument, PromptMessage, TextContent
 
 from llm_do_mcp.errors import InvalidInput
-from llm_do_mcp.runtime.display import cut, escape
+from llm_do_mcp.serving import fields
 from llm_do_mcp.serving.surface import Published, worker_input
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def listed(published: Published, worker: Worker) -> Prompt:
     schema = worker.tool_schema
     required = schema.get("required", ())
     arguments = [
-        PromptArgument(name=name, description=_about(field), required=name in required)
+        PromptArgument(name=name, description=_about(field, schema), required=name in required)
         for name, field in schema.get("properties", {}).items()
     ]
     return Prompt(name=published.name, description=published.description, arguments=arguments)
@@ -68,43 +68,40 @@ def _said(text: str) -> PromptMessage:
     return PromptMessage(role="user", content=TextContent(type="text", text=text))
 
 
-def _about(field: Any) -> str | None:
-    """What a person is told of an argument; where it is not simply a text, also its type."""
-    if not isinstance(field, dict):
-        return None
-    kind, about = field.get("type"), field.get("description", "")
-    if kind in (None, "string"):
+def _about(field: Any, schema: Mapping[str, Any]) -> str | None:
+    """What a person is told of an argument; where it cannot be a text, also what it can be."""
+    about = field.get("description", "") if isinstance(field, dict) else ""
+    kinds = fields.kinds(field, schema)
+    if not kinds or fields.TEXT in kinds:
         return about or None
-    return f"{about} (JSON: {kind})" if about else f"JSON: {kind}"
+    form = f"JSON: {' or '.join(kinds)}"
+    return f"{about} ({form})" if about else form
 
 
 def _typed(name: str, schema: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:
-    """Arguments as the schema has them: a field that is no text is given as JSON, and may be left empty."""
-    arguments: dict[str, Any] = {}
-    for key, text in given.items():
-        field = schema.get("properties", {}).get(key)
-        if not isinstance(field, dict) or field.get("type", "string") == "string":
-            arguments[key] = text
-        elif text:
-            try:
-                arguments[key] = json.loads(text)
-            except (ValueError, RecursionError):
-                shown = cut(escape(text), 80)
-                raise InvalidInput(f"{name}: {key} must be JSON of type {field['type']}, not {shown}") from None
-    return arguments
+    """Arguments as the schema has them. One that is left empty, and cannot be, is not given where it need not be."""
+    known = schema.get("properties", {})
+    return {
+        key: fields.value(known.get(key), schema, text, f"{name}: {key}")
+        for key, text in given.items()
+        if text or key in schema.get("required", ()) or fields.fits(known.get(key), schema, text)
+    }
 
 
 def _instead(worker: Worker, tools: Mapping[str, Published]) -> Iterator[str]:
     """Which tools stand for the functions that a worker's instructions may speak of."""
-    names = {tool.subject: tool.name for tool in tools.values()}
+    files = {(tool.function, tool.alias): tool.name for tool in tools.values()}
+    workers = {tool.subject: tool.name for tool in tools.values() if tool.is_worker}
+    search = next((tool.name for tool in tools.values() if tool.function == "te"), None)
     lines = []
     if worker.toolsets.filesystem is not None:
         for function, shown in (("list", "list_files"), ("read", "read_file"), ("write", "write_file")):
-            found = [(root.alias, names.get(f"files.{function} {root.alias}")) for root in worker.roots]
+            found = [(root.alias, files.get((f"files.{function}", root.alias))) for root in worker.roots]
             lines += [f"- {shown} in {alias}: {name}, with paths below {alias}" for alias, name in found if name]
-    if worker.toolsets.te is not None and "te" in names:
-        lines.append(f"- te: {names['te']}")
-    lines += [f"- worker {other}: {names[other]}" for other in names if other != worker.id and worker.may_call(other)]
+    if worker.toolsets.te is not None and search is not None:
+        lines.append(f"- te: {search}")
+    able = {other: name for other, name in workers.items() if other != worker.id and worker.may_call(other)}
+    lines += [f"- worker {other}: {name}" for other, name in able.items()]
     if lines:
         yield "Use these tools for it, in place of the functions that are spoken of above:"
         yield from lines

@@ -32,7 +32,7 @@ from llm_do_mcp.runtime.engine import Done, Engine
 from llm_do_mcp.runtime.function import JSON, Declaration
 from llm_do_mcp.runtime.threads import in_thread
 from llm_do_mcp.sandbox.root import Root
-from llm_do_mcp.serving import completions, prompts, resources
+from llm_do_mcp.serving import completions, fields, prompts, resources
 from llm_do_mcp.serving.caller import caller
 from llm_do_mcp.serving.present import Present
 from llm_do_mcp.serving.results import ERROR_CHARS
@@ -73,11 +73,10 @@ class Reading:
         """A worker's instructions, for the host's own model.
 
         Raises:
-            MCPError: There is no such prompt, or it cannot be made with these arguments.
+            MCPError: There is no such prompt, its worker is broken, or it cannot be made with these arguments.
         """
         with self._refusing():
-            await self._present.look()
-            found = self._present.tools.get(name)
+            found = await self._present.named(name)
             if found is None or not found.is_worker:
                 raise InvalidInput(f"unknown prompt {cut(escape(name), 80)!r}; prompts/list names those there are")
             bench = self._present.bench
@@ -168,8 +167,8 @@ class Reading:
     async def _values(self, reference: Reference, argument: str) -> Iterable[str]:
         if isinstance(reference, PromptReference):
             found = self._present.tools.get(reference.name)
-            fields = found.input_schema.get("properties", {}) if found is not None and found.is_worker else {}
-            return completions.of_schema(fields.get(argument))
+            whole = found.input_schema if found is not None and found.is_worker else {}
+            return fields.offered(whole.get("properties", {}).get(argument), whole)
         if reference.uri == resources.RUN and argument == "run_id":
             mine = caller().principal
             return [row.id for row in await self._engine.runs() if mine in ("", row.principal)]
@@ -182,7 +181,7 @@ class Reading:
 
     def _listing(self, alias: str) -> Published | None:
         tools = self._present.tools.values()
-        return next((tool for tool in tools if tool.subject == f"files.list {alias}"), None)
+        return next((tool for tool in tools if (tool.function, tool.alias) == ("files.list", alias)), None)
 
 
 def completes(server: MCPServer[None], complete: Complete) -> None:

@@ -77,8 +77,7 @@ def exported(project: Project, tools: Mapping[str, Published]) -> Iterator[tuple
 
 def aliases(tools: Mapping[str, Published]) -> dict[str, Published]:
     """Published folders, and the tool that reads in each."""
-    read = "files.read "
-    return {tool.subject.removeprefix(read): tool for tool in tools.values() if tool.subject.startswith(read)}
+    return {tool.alias: tool for tool in tools.values() if tool.function == "files.read"}
 
 
 def file_address(base: str, path: str) -> str:
@@ -140,7 +139,7 @@ def shown(path: str, data: bytes) -> tuple[str | bytes, str]:
     suffix = f".{path.rpartition('.')[2].lower()}" if "." in path.rpartition("/")[2] else ""
     # Without the machine's own tables, so that a type does not depend on where a server runs.
     by_name = _TYPES.get(suffix) or mimetypes.MimeTypes(filenames=()).guess_type(f"x{suffix}")[0]
-    found = sniffed(data) if data else None
+    found = sniffed(data, suffix) if data else None
     if found is not None and found != "text/plain":
         return data, found
     try:

@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from mcp.server.mcpserver import Context
-from mcp.server.session import ServerSession
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     ClientCapabilities,
@@ -33,13 +32,13 @@ from mcp.types import (
 )
 
 from llm_do_mcp.errors import ModelError
-from llm_do_mcp.models.attachments import IMAGES
+from llm_do_mcp.models.attachments import IMAGES, as_text
 from llm_do_mcp.models.failures import failure, unavailable
-from llm_do_mcp.models.sampling import hint
+from llm_do_mcp.models.sampling import MOST_TOKENS, hint
 from llm_do_mcp.models.turn import Block, Reply, Request, Usage
 from llm_do_mcp.runtime.display import cut, escape
 from llm_do_mcp.runtime.engine import Engine
-from llm_do_mcp.sandbox.text import decode
+from llm_do_mcp.serving import back
 from llm_do_mcp.serving.connection import MODERN
 
 Sampled = CreateMessageResult | CreateMessageResultWithTools
@@ -82,16 +81,28 @@ class Sampling:
             if context.protocol_version == MODERN:
                 carried[key] = params
             else:
-                self._ask(run, key, request, params, context.session)
+                self._ask(run, key, request, params, context)
         return carried
 
-    def answered(self, run: str, key: str, result: Sampled) -> None:
-        """Take what a client brought for a turn; one that came too late, or that nobody asked for, is dropped."""
-        if (request := self._engine.sample(run, key)) is not None:
+    async def answered(self, run: str, key: str, result: Any) -> bool:
+        """Take what a client brought for a turn; one that came too late, or that nobody asked for, is dropped.
+
+        Returns:
+            Whether that was for a turn.
+        """
+        is_turn = isinstance(result, Sampled)
+        request = await self._engine.sample(run, key, comes=is_turn)
+        if request is None:
+            return is_turn
+        if is_turn:
             self._engine.sampled(run, key, _checked(request, result))
+        else:
+            unusable = unavailable(request, "the client's answer is unusable: it is no turn of a model", _OTHER)
+            self._engine.sampled(run, key, unusable)
+        return True
 
     def _ask(
-        self, run: str, key: str, request: Request, params: CreateMessageRequestParams, session: ServerSession
+        self, run: str, key: str, request: Request, params: CreateMessageRequestParams, context: Context[None, Any]
     ) -> None:
         asked = self._asked.setdefault(run, {})
 
@@ -102,7 +113,7 @@ class Sampling:
             self._engine.nudge(run)
 
         async def hold() -> None:
-            reply = asyncio.create_task(_ask(request, params, session))
+            reply = asyncio.create_task(_ask(request, params, context))
             unwanted = asyncio.create_task(self._engine.unwanted(run, key))
             try:
                 await asyncio.wait((reply, unwanted), return_when=asyncio.FIRST_COMPLETED)
@@ -116,11 +127,10 @@ class Sampling:
         task.add_done_callback(closed)
 
 
-async def _ask(request: Request, params: CreateMessageRequestParams, session: ServerSession) -> Reply | ModelError:
+async def _ask(request: Request, params: CreateMessageRequestParams, context: Context[None, Any]) -> Reply | ModelError:
     kind: type[Any] = CreateMessageResultWithTools if params.tools else CreateMessageResult
     try:
-        # Not `create_message`, which warns whoever runs this that the protocol has deprecated sampling.
-        return _checked(request, await session.send_request(CreateMessageRequest(params=params), kind))
+        return _checked(request, await back.ask(context, CreateMessageRequest(params=params), kind))
     except MCPError as error:
         return unavailable(request, f"the client did not answer: {error.error.message}", _OTHER)
     except Exception as error:  # what is no result at all
@@ -162,7 +172,7 @@ def params_of(request: Request) -> CreateMessageRequestParams:
     return CreateMessageRequestParams(
         messages=[message for asked in request.messages for message in _messages(asked, request)],
         system_prompt=system or None,
-        max_tokens=request.max_tokens,
+        max_tokens=MOST_TOKENS,
         model_preferences=ModelPreferences(hints=[ModelHint(name=wish)]) if wish else None,
         tools=[
             Tool(name=tool.name, description=tool.description, input_schema=dict(tool.input_schema))
@@ -203,7 +213,7 @@ def _attachment(block: Block, request: Request) -> SamplingMessageContentBlock:
     if media_type in IMAGES:
         return ImageContent(type="image", data=base64.b64encode(data).decode("ascii"), mime_type=media_type)
     if media_type.startswith("text/"):
-        return TextContent(type="text", text=f"Attachment {name}:\n\n{decode(data, whole=True)}")
+        return TextContent(type="text", text=as_text(name, data))
     raise failure(request, f"attachment {name} is {media_type}", "attach PDF, PNG, JPEG, GIF, WebP or text")
 
 

@@ -21,24 +21,19 @@ import re
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import anyio
-from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.lowlevel.helper_types import ReadResourceContents
-from mcp.server.mcpserver import Context, RequestStateSecurity
+from mcp.server.mcpserver import Context
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
-    CreateMessageRequest,
-    CreateMessageRequestParams,
-    CreateMessageResult,
-    CreateMessageResultWithTools,
-    ElicitRequest,
+    Completion,
+    CompletionArgument,
     ElicitRequestParams,
     ElicitResult,
     GetPromptResult,
@@ -60,8 +55,8 @@ from llm_do_mcp.runtime.engine import ANSWERS_EVERY_S, GATHER_S, Asks, Done, Eng
 from llm_do_mcp.runtime.hint import of_project, plain
 from llm_do_mcp.runtime.question import Answer, Question
 from llm_do_mcp.runtime.redact import guard_log, redactor
-from llm_do_mcp.runtime.state import request_state_keys, state_folder
-from llm_do_mcp.runtime.store import RunRow
+from llm_do_mcp.runtime.state import state_folder
+from llm_do_mcp.runtime.store import OPEN
 from llm_do_mcp.serving.asking import BY_TOOL, NOTE_CHARS, answer_from, can_answer_forms, form, opens_addresses, silence
 from llm_do_mcp.serving.caller import caller
 from llm_do_mcp.serving.connection import MODERN, connection_of
@@ -69,12 +64,12 @@ from llm_do_mcp.serving.dialogs import Dialogs
 from llm_do_mcp.serving.hardened import HardenedServer
 from llm_do_mcp.serving.hosts import call_within
 from llm_do_mcp.serving.joining import HandedOver
-from llm_do_mcp.serving.news import Lists, News
+from llm_do_mcp.serving.names import Names
 from llm_do_mcp.serving.nobody import Nobody, WhenNobody, usual
 from llm_do_mcp.serving.page.server import Browse
 from llm_do_mcp.serving.present import Present
 from llm_do_mcp.serving.progress import Progress
-from llm_do_mcp.serving.reading import Reading, completes
+from llm_do_mcp.serving.reading import Reading, Reference
 from llm_do_mcp.serving.results import (
     ACCOUNT,
     WHOLE_CHARS,
@@ -85,28 +80,22 @@ from llm_do_mcp.serving.results import (
     too_many_rounds,
     waits_for_person,
 )
+from llm_do_mcp.serving.rounds import State, Wanted, requests
 from llm_do_mcp.serving.sampling import Sampling
-from llm_do_mcp.serving.state import LazyCodec
-from llm_do_mcp.serving.surface import RUN_APPROVE, RUN_CANCEL, RUN_WAIT, Published, publish, worker_names
-from llm_do_mcp.serving.tasks import Request, Tasks
+from llm_do_mcp.serving.surface import RUN_APPROVE, RUN_CANCEL, RUN_WAIT, Published, publish
+from llm_do_mcp.serving.tasks import Request, Standing, Tasks
 from llm_do_mcp.serving.watch import Watch
 from llm_do_mcp.toolsets.envelope import Sessions
 from llm_do_mcp.toolsets.workbench import Workbench
 
 ROUNDS = 9
 """Rounds of one call: one below the number at which SDK clients give up."""
-STATE_TTL_S = 7 * 24 * 3600.0
 ANSWER_WITHIN_S = 45.0
 """After this a question is taken as one that nobody answers: below the call's own time."""
 AT_ONCE = 4
 """Questions of one round for each of which that time counts; more do not make a silent client wait longer."""
 PAGE = "approval-page"
 """The key of an invitation to the approval page among the requests of a round."""
-FRESH_MS = 5000
-"""How long what is listed may be taken as it is; who wants to know at once listens for changes."""
-CACHED: tuple[CacheableMethod, ...] = (
-    *("tools/list", "prompts/list", "resources/list", "resources/templates/list", "server/discover"),
-)
 TRACE = re.compile(r"llm-do://runs/([0-9a-f]+)(/.*)?")
 """Addresses of traces."""
 LINKS_SINCE = "2025-06-18"
@@ -133,7 +122,11 @@ class ProjectServer(HardenedServer):
         browse: Opens an address in the browser of this machine's person; None where there is none.
         remote: Its callers say who they are, and have neither a terminal nor a browser here: what they read names no
             place of this machine.
-        beside: Other projects are served beside it, so that the names of its tools begin with its own.
+        beside: The names of the projects that are served together with it, so that those of its tools begin with its
+            own; None where it is served alone.
+
+    Raises:
+        ProjectError: It cannot be published.
     """
 
     def __init__(
@@ -149,17 +142,17 @@ class ProjectServer(HardenedServer):
         approvals: Approvals | None = None,
         browse: Browse | None = None,
         remote: bool = False,
-        beside: bool = False,
+        beside: Names | None = None,
     ) -> None:
-        from llm_do_mcp import __version__
-
         self.approvals = approvals or Approvals()
         folder = state_folder(Path(project.root), state_dir)
         hint = plain if remote else of_project(project, state_dir)
         self.engine = Engine(folder, lambda run: self.bench.body(run), hint=hint)
-        self._approve_tool, self._beside = approve_tool, beside
-        self._present = Present(Workbench(project, model=model, approvals=self.approvals), self._publish)
-        self.reading = Reading(self.engine, self._present, self.traced, beside=beside)
+        self._approve_tool, self._names = approve_tool, beside
+        together = beside is not None
+        bench = Workbench(project, model=model, approvals=self.approvals)
+        self._present = Present(bench, self._publish, beside=together)
+        self.reading = Reading(self.engine, self._present, self.traced, beside=together)
         self._followed: dict[str, Published] = {}
         self._followers: Counter[str] = Counter()
         self._in_flight: set[anyio.CancelScope] = set()
@@ -168,28 +161,13 @@ class ProjectServer(HardenedServer):
         self._nobody = Nobody(self.engine, when_nobody_can_answer or usual(), browse)
         self._dialogs = Dialogs(self.engine, answer_within, self._nobody)
         self._sampling = Sampling(self.engine)
-        self._handed = HandedOver(self.engine.drives)
-        self._sessions = Sessions()
+        self._handed = HandedOver(self.engine)
+        self._sessions = Sessions(os.path.realpath(folder))
         self._taken: set[tuple[str, str]] = set()
         """Questions that clients of tasks have been given, by run and key."""
         self._ending = False
         self._watch = Watch()
-        lists: Lists = {"tools": self.list_tools, "prompts": self.list_prompts, "resources": self.list_resources}
-        self._news = News(lists, self.still, self.stirred, self.traced, self.engine.grows)
-        super().__init__(
-            project.name,
-            version=__version__,
-            instructions=instructions(self.bench),
-            request_state_security=RequestStateSecurity(
-                codec=LazyCodec(lambda: request_state_keys(folder)), ttl=STATE_TTL_S
-            ),
-            log_level="WARNING",
-            cache_hints={method: CacheHint(FRESH_MS) for method in CACHED},
-            subscriptions=self._news.bus,
-            extensions=[] if beside else [Tasks(self)],
-        )
-        self._news.attach(self._lowlevel_server)
-        completes(self, self.reading.complete)
+        super().__init__(project.name, instructions(self.bench), folder, None if together else Tasks(self))
 
     @property
     def bench(self) -> Workbench:
@@ -210,7 +188,7 @@ class ProjectServer(HardenedServer):
 
     def offers(self, name: str) -> bool:
         """Whether a tool of this name is, or would be but for an error in its worker, published."""
-        return name in self.tools or name in worker_names(self.project, beside=self._beside)
+        return self._present.offers(name)
 
     async def list_tools(self) -> list[Tool]:
         """The tools that are published now, as far as the caller may call them."""
@@ -227,7 +205,8 @@ class ProjectServer(HardenedServer):
         """
         began = time.monotonic()
         try:
-            published = await self._called(name, context)
+            state = State.of(context)
+            published = await self._called(name, state)
             if published is None or context is None:
                 unknown = f"unknown tool {cut(escape(name), 80)!r}; tools/list names those there are"
                 raise MCPError(code=INVALID_PARAMS, message=unknown)
@@ -236,7 +215,7 @@ class ProjectServer(HardenedServer):
                 return await self._cancel(published, arguments)
             if published.name == RUN_APPROVE:
                 return await self._approve(published, arguments)
-            run, round_ = await self._run_for(published, arguments, context)
+            run, round_ = await self._run_for(published, arguments, context, state)
             if published.name == RUN_WAIT:
                 published = dataclasses.replace(published, offset=arguments.get("offset"))
             result = await self._follow(run, round_, published, context, began)
@@ -245,7 +224,7 @@ class ProjectServer(HardenedServer):
                 return result
             self._followed = {other: begun for other, begun in self._followed.items() if self.engine.drives(other)}
             if self.engine.drives(run):
-                self._handed.add(run, connection_of(context), name, arguments)
+                await self._handed.add(run, connection_of(context), name, arguments)
             return result
         except LlmDoError as error:
             return failure(self.engine.redact.text(str(error)))
@@ -274,6 +253,10 @@ class ProjectServer(HardenedServer):
         """What is at an address; raises `MCPError`."""
         return [await self.reading.read(str(uri))]
 
+    async def complete(self, reference: Reference, argument: CompletionArgument) -> Completion:
+        """The values of an argument of a prompt, or in an address."""
+        return await self.reading.complete(reference, argument)
+
     def guard(self) -> None:
         """Keep secrets out of what the process logs."""
         guard_log(lambda: self.engine.redact)
@@ -291,18 +274,15 @@ class ProjectServer(HardenedServer):
     async def aclose(self) -> None:
         """Let go of all runs (what had not ended stays resumable), models and child processes."""
         self._ending = True
-        self._news.end()
+        self.news.end()
         await self._nobody.aclose()
         await self.engine.aclose(self.bench.kill)
         await self.bench.aclose()
-        await self._news.aclose()
+        await self.news.aclose()
         self._watch.close()
+        self._present.close()
 
     # ---- news
-
-    def still(self) -> AbstractContextManager[None]:
-        """While the block runs, lists are as they were when somebody last looked at the files."""
-        return self._present.still()
 
     async def stirred(self) -> None:
         """Wait until the project's files may have changed."""
@@ -320,54 +300,72 @@ class ProjectServer(HardenedServer):
         await self._own(found[1])
         return found[1]
 
+    async def grows(self, run: str) -> bool:
+        """Wait until a run has come further; whether it still goes on here."""
+        return await self.engine.grows(run)
+
     # ---- runs as tasks, see `tasks.py`
 
     async def begin(self, params: CallToolRequestParams, request: Request) -> str | CallToolResult | None:
         """Begin a worker's run for a client that will ask how it stands."""
         context: Context[None, Any] = Context(request_context=request, mcp_server=self, input_params=params)
         try:
-            published = await self._called(params.name, context)
+            state = State.of(context)
+            published = await self._called(params.name, state)
             if published is None or not published.is_worker:
                 return None
             self._need(published)
-            run, _ = await self._run_for(published, params.arguments or {}, context)
+            run, _ = await self._run_for(published, params.arguments or {}, context, state)
+            await self.engine.durable(run)
             return run
         except LlmDoError as error:
             return failure(self.engine.redact.text(str(error)))
 
-    async def stands(self, run: str, request: Request) -> tuple[RunRow, CallToolResult | Sequence[Question] | None]:
-        """How a run stands: what its call would say now, the questions that this client can answer, or nothing yet."""
+    async def stands(self, run: str, request: Request) -> Standing:
+        """How a task stands: what its call would say now, or what it wants of this client."""
         await self._own(run)
+        if (told := await self.engine.told(run)) is not None:
+            return Standing(await self.engine.row(run), CallToolResult.model_validate_json(told), returned=True)
         context: Context[None, Any] = Context(request_context=request, mcp_server=self)
         event: Done | Asks | Working = Working(run)
         if await self.engine.take_over(run):
             event = await self.engine.advance(run, timeout=0.0)
             while isinstance(event, Asks) and await self._settled(run, event):
                 event = await self.engine.advance(run, timeout=0.0)
+        turns = self._sampling.put(run, event.samples, context) if isinstance(event, Asks) else {}
         row = await self.engine.row(run)
         if isinstance(event, Done):
-            return row, await self._result(run, event, self.tools[RUN_WAIT], context)
-        waiting = [each.question for each in await self.engine.waiting(run)]
+            return Standing(row, await self._result(run, event, None, context))
+        waiting = await self._waiting(run)
         if waiting and self._can_ask(context):
             if new := [question for question in waiting if (run, question.key) not in self._taken]:
                 self._taken = {taken for taken in self._taken if self.engine.drives(taken[0])}
                 self._taken.update((run, question.key) for question in new)
                 self._nobody.later(run, new, self.answer_within * min(len(new), AT_ONCE), context)
-            return row, waiting
-        if waiting and await self._nobody.answers(run, waiting, "cannot_ask", context):
-            return row, self._waits(await self.engine.recorded(run), waiting)
-        return row, None
+            return Standing(row, wanted={**turns, **_forms(waiting)})
+        if waiting and not turns and await self._nobody.answers(run, waiting, "cannot_ask", context):
+            returns = self._waits(await self.engine.recorded(run), waiting)
+            told = await self.engine.tell(run, returns.model_dump_json(by_alias=True, exclude_none=True))
+            return Standing(row, CallToolResult.model_validate_json(told), returned=True)
+        return Standing(row, wanted=turns)
 
     async def answered(self, run: str, responses: Mapping[str, Any], request: Request) -> None:
-        """Pass on a person's answers."""
+        """Pass on what a client brings."""
         await self._own(run)
         await self._answered(run, responses, Context(request_context=request, mcp_server=self))
 
     async def stop(self, run: str) -> None:
-        """Stop a run and all below it; one that has ended stays as it is."""
+        """Stop a run and all below it; one that has ended stays as it is.
+
+        Raises:
+            RunError: It is not the caller's, or another process drives it.
+        """
         await self._own(run)
-        with contextlib.suppress(RunError):
+        try:
             await self.engine.cancel(run, "cancelled by the client")
+        except RunError:
+            if (await self.engine.row(run)).status in OPEN:
+                raise
 
     # ---- calls
 
@@ -384,50 +382,44 @@ class ProjectServer(HardenedServer):
     def _publish(self, bench: Workbench) -> Mapping[str, Published]:
         """The tools of the project as it is now; what is recorded from now on is redacted as it says."""
         redact = redactor(os.environ, bench.project.manifest)
-        tools = publish(bench, approve_tool=self._approve_tool, beside=self._beside)
+        tools = publish(bench, approve_tool=self._approve_tool, beside=self._names is not None)
+        if self._names is not None:
+            self._names.take(bench.project, tools)
         self.engine.redact = redact
         return tools
 
-    async def _called(self, name: str, context: Context[None, Any] | None) -> Published | None:
+    async def _called(self, name: str, state: State | None) -> Published | None:
         """The tool that a call is about, as it is now, or as it was when its run began; None where there is none.
 
         Raises:
             LlmDoError: It cannot be called until somebody mends a file.
         """
-        state = context.request_state if context is not None and context.protocol_version == MODERN else None
-        if state is not None and (begun := self._followed.get(json.loads(state)["run"])) is not None:
+        if state is not None and (begun := self._followed.get(state.run)) is not None:
             return begun
-        await self._present.look()
-        published = self.tools.get(name)
-        if published is None and (missing := worker_names(self.project, beside=self._beside).get(name)) is not None:
-            worker = self.project.worker(missing)  # a broken one, which says what is wrong with it
-            await self.bench.declarations(worker)  # so does this, or its Python has been mended meanwhile
-            await self._present.look()
-            published = self.tools.get(name)
+        published = await self._present.named(name)
         begins = state is None and published is not None and published.declaration is not None
         if begins and (wrong := self._present.wrong) is not None:
             raise wrong.with_traceback(None)
         return published
 
     async def _run_for(
-        self, published: Published, arguments: dict[str, Any], context: Context[None, Any]
+        self, published: Published, arguments: dict[str, Any], context: Context[None, Any], state: State | None
     ) -> tuple[str, int]:
         """The run that a call is about (a new one, the one it goes on with, the one it asks for), and the round.
 
         Raises:
             LlmDoError: The arguments do not fit, or the run cannot be begun.
         """
-        if context.protocol_version == MODERN and context.request_state is not None:
-            state = json.loads(context.request_state)
-            await self._own(state["run"])
-            await self._answered(state["run"], context.input_responses or {}, context)
-            return state["run"], state["round"]
+        if state is not None:
+            await self._own(state.run)
+            await self._answered(state.run, context.input_responses or {}, context)
+            return state.run, state.round
         _fits(published, arguments)
         if published.name == RUN_WAIT:
             await self._own(arguments["run_id"])
             await self.engine.take_over(arguments["run_id"])  # here already, that its progress is told
             return arguments["run_id"], 0
-        if (joined := self._handed.find(connection_of(context), published.name, arguments)) is not None:
+        if (joined := await self._handed.find(connection_of(context), published.name, arguments)) is not None:
             return joined, 0
         assert published.declaration is not None
         declaration = published.declaration
@@ -458,15 +450,16 @@ class ProjectServer(HardenedServer):
         if not await self.engine.belongs(run, caller().principal):
             raise RunError(f"there is no run {cut(escape(run), 40)}")
 
+    async def _waiting(self, run: str) -> list[Question]:
+        """The open questions of a run, here or elsewhere."""
+        return [each.question for each in await self.engine.waiting(run)]
+
     async def _answered(self, run: str, responses: Mapping[str, Any], context: Context[None, Any]) -> None:
         """Pass on the answers that a 2026-07-28 client brings; one that comes too late is noted with its question."""
         with contextlib.suppress(RunError):  # what has ended, or lives elsewhere, is told when it is followed
             await self.engine.resume(run)
         for key, response in responses.items():
-            if isinstance(response, CreateMessageResult | CreateMessageResultWithTools):
-                self._sampling.answered(run, key, response)
-                continue
-            if not caller().may("approve"):
+            if await self._sampling.answered(run, key, response) or not caller().may("approve"):
                 continue
             understood = isinstance(response, ElicitResult)
             if key == PAGE and understood and response.action == "accept":
@@ -528,7 +521,9 @@ class ProjectServer(HardenedServer):
             raise
         finally:
             self._in_flight.discard(until_the_end)
-            self._followers -= Counter((run,))
+            self._followers[run] -= 1
+            if not self._followers[run]:
+                del self._followers[run]
 
     async def _carry(
         self, run: str, round_: int, published: Published, context: Context[None, Any], began: float
@@ -585,18 +580,30 @@ class ProjectServer(HardenedServer):
             (tool for tool in self.tools.values() if tool.declaration is not None and tool.subject == name), None
         )
 
-    async def _result(self, run: str, done: Done, published: Published, context: Context[None, Any]) -> CallToolResult:
-        """The result of a call whose run has ended, with links to what it wrote, for clients that know links."""
-        knows_links = (context.protocol_version or "") >= LINKS_SINCE
-        links = self.reading.links(done.account["files_changed"]) if knows_links else ()
-        begun_by = await self._begun_by(run) if published.name == RUN_WAIT else published
+    async def _result(
+        self, run: str, done: Done, published: Published | None, context: Context[None, Any]
+    ) -> CallToolResult:
+        """The result of a call whose run has ended, with links to what it wrote, for clients that know links.
+
+        Args:
+            run: Its run.
+            done: How that ended.
+            published: What was called; None where a task is asked about.
+            context: The request in front.
+        """
+        changed = done.account["files_changed"]
+        links = self.reading.links(changed) if changed and (context.protocol_version or "") >= LINKS_SINCE else ()
+        begun_by = published
+        if published is None or published.name == RUN_WAIT:
+            begun_by = await self._begun_by(run)
+        offset = None if published is None else published.offset
         if begun_by is None:
             structured, for_people = isinstance(done.output, dict), True
         else:
             structured, for_people = begun_by.output_schema is not None, begun_by.is_worker
             if done.status == "done":
                 done = dataclasses.replace(done, output=begun_by.to_output(done.output))
-        return result_of(done, structured=structured, for_people=for_people, offset=published.offset, links=links)
+        return result_of(done, structured=structured, for_people=for_people, offset=offset, links=links)
 
     async def _elsewhere(
         self, run: str, round_: int, context: Context[None, Any], began: float, *, patient: bool
@@ -609,7 +616,7 @@ class ProjectServer(HardenedServer):
         first: float | None = None
         while not await self.engine.take_over(run):
             within, now = self._within(context), time.monotonic()
-            waiting = [each.question for each in await self.engine.waiting(run)]
+            waiting = await self._waiting(run)
             first = (first or now) if waiting else None
             account = await self.engine.recorded(run)
             if first is not None and (account["status"] == "waiting" or now - first >= GATHER_S):
@@ -630,24 +637,14 @@ class ProjectServer(HardenedServer):
         run: str,
         round_: int,
         account: Mapping[str, Any],
-        requests: Mapping[str, ElicitRequestParams | CreateMessageRequestParams],
+        wanted: Wanted,
     ) -> CallToolResult | InputRequiredResult:
         """A round that brings requests to a client, or what it is told where that would be one too many."""
-        return too_many_rounds(account, len(requests)) if round_ >= ROUNDS else self._round(run, round_, requests)
+        return too_many_rounds(account, len(wanted)) if round_ >= ROUNDS else self._round(run, round_, wanted)
 
     @staticmethod
-    def _round(
-        run: str, round_: int, requests: Mapping[str, ElicitRequestParams | CreateMessageRequestParams]
-    ) -> InputRequiredResult:
-        return InputRequiredResult(
-            input_requests={
-                key: CreateMessageRequest(params=params)
-                if isinstance(params, CreateMessageRequestParams)
-                else ElicitRequest(params=params)
-                for key, params in requests.items()
-            },
-            request_state=json.dumps({"run": run, "round": round_ + 1}),
-        )
+    def _round(run: str, round_: int, wanted: Wanted) -> InputRequiredResult:
+        return InputRequiredResult(input_requests=requests(wanted), request_state=State(run, round_ + 1).to_text())
 
     def _can_ask(self, context: Context[None, Any]) -> bool:
         """Whether this client shows forms to its person, as far as it says and has shown so far."""
@@ -655,16 +652,15 @@ class ProjectServer(HardenedServer):
             return False
         if not can_answer_forms(context.client_capabilities) or self._nobody.is_silent(context):
             return False
-        if context.protocol_version == MODERN:
-            return True
-        return bool(context.session.can_send_request)
+        return context.protocol_version == MODERN or bool(context.session.can_send_request)
 
     def _within(self, context: Context[None, Any]) -> float:
         """Seconds after which a call of this client hands its run over."""
         if self.call_within is not None:
             return self.call_within
-        client = context.session.client_params
-        asked_for_progress = (context.request_context.meta or {}).get("progress_token") is not None
+        request = context.request_context
+        client = request.session.client_params
+        asked_for_progress = (request.meta or {}).get("progress_token") is not None
         return call_within(None if client is None else client.client_info.name, progress=asked_for_progress)
 
     def _unfinished(self, run: str, offered: Collection[str], within: float) -> CallToolResult:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mcp.server.caching import CacheHint
 from mcp.server.lowlevel.helper_types import ReadResourceContents
-from mcp.server.mcpserver import Context, RequestStateSecurity
+from mcp.server.mcpserver import Context
 from mcp.types import (
     CallToolRequestParams,
     CallToolResult,
@@ -30,21 +28,16 @@ from mcp.types import (
 )
 from pydantic import AnyUrl
 
-from llm_do_mcp.errors import ProjectError, RunError
-from llm_do_mcp.runtime.question import Question
-from llm_do_mcp.runtime.state import request_state_keys
-from llm_do_mcp.runtime.store import RunRow
+from llm_do_mcp.errors import RunError
 from llm_do_mcp.serving.caller import caller
 from llm_do_mcp.serving.completions import completed
-from llm_do_mcp.serving.connection import MODERN
 from llm_do_mcp.serving.hardened import HardenedServer
-from llm_do_mcp.serving.news import Lists, News
-from llm_do_mcp.serving.reading import Reference, completes
+from llm_do_mcp.serving.reading import Reference
 from llm_do_mcp.serving.resources import RUN
-from llm_do_mcp.serving.server import CACHED, FRESH_MS, STATE_TTL_S, ProjectServer, instructions
-from llm_do_mcp.serving.state import LazyCodec
+from llm_do_mcp.serving.rounds import State
+from llm_do_mcp.serving.server import ProjectServer, instructions
 from llm_do_mcp.serving.surface import FOLLOWING
-from llm_do_mcp.serving.tasks import Request, Tasks
+from llm_do_mcp.serving.tasks import Request, Standing, Tasks
 
 NAME = "llm-do"
 
@@ -53,34 +46,13 @@ class SeveralProjects(HardenedServer):
     """Serves several projects.
 
     Args:
-        servers: Of the projects, made with `beside=True`.
-
-    Raises:
-        ProjectError: Two of their tools would have one name.
+        servers: Of the projects, made with one `Names`, so that no two of them publish one name.
     """
 
     def __init__(self, servers: Sequence[ProjectServer]) -> None:
-        from llm_do_mcp import __version__
-
-        _apart(servers)
         self._servers = tuple(servers)
-        keys = servers[0].engine.folder
-        lists: Lists = {"tools": self.list_tools, "prompts": self.list_prompts, "resources": self.list_resources}
-        self._news = News(lists, self._still, self._stirred, self._traced, self._grows)
-        super().__init__(
-            NAME,
-            version=__version__,
-            instructions="\n\n".join(f"{one.project.name}: {instructions(one.bench)}" for one in servers),
-            request_state_security=RequestStateSecurity(
-                codec=LazyCodec(lambda: request_state_keys(keys)), ttl=STATE_TTL_S
-            ),
-            log_level="WARNING",
-            cache_hints={method: CacheHint(FRESH_MS) for method in CACHED},
-            subscriptions=self._news.bus,
-            extensions=[Tasks(self)],
-        )
-        self._news.attach(self._lowlevel_server)
-        completes(self, self._complete)
+        told = "\n\n".join(f"{one.project.name}: {instructions(one.bench)}" for one in servers)
+        super().__init__(NAME, told, servers[0].engine.folder, Tasks(self))
 
     # ---- the SDK's seams
 
@@ -98,9 +70,9 @@ class SeveralProjects(HardenedServer):
         Raises:
             MCPError: There is no such tool.
         """
-        state = context.request_state if context is not None and context.protocol_version == MODERN else None
+        state = State.of(context)
         run = arguments.get("run_id") if name in FOLLOWING else None
-        server = await self._server_of(name, json.loads(state)["run"] if state is not None else run)
+        server = await self._server_of(name, run if state is None else state.run)
         return await server.call_tool(name, arguments, context)
 
     async def list_prompts(self) -> list[Prompt]:
@@ -128,7 +100,8 @@ class SeveralProjects(HardenedServer):
         """What is at an address; raises `MCPError`."""
         return await (await self._at(str(uri))).read_resource(uri, context)
 
-    async def _complete(self, reference: Reference, argument: CompletionArgument) -> Completion:
+    async def complete(self, reference: Reference, argument: CompletionArgument) -> Completion:
+        """The values of an argument; of runs, those of all projects."""
         if isinstance(reference, PromptReference):
             return await (await self._server_of(reference.name, None)).reading.complete(reference, argument)
         if reference.uri != RUN:
@@ -142,7 +115,7 @@ class SeveralProjects(HardenedServer):
         """Begin a worker's run for a client that will ask how it stands."""
         return await (await self._server_of(params.name, None)).begin(params, request)
 
-    async def stands(self, run: str, request: Request) -> tuple[RunRow, CallToolResult | Sequence[Question] | None]:
+    async def stands(self, run: str, request: Request) -> Standing:
         """How a run stands."""
         return await (await self._server_of("", run)).stands(run, request)
 
@@ -191,26 +164,20 @@ class SeveralProjects(HardenedServer):
 
     def end(self) -> None:
         """The server is about to end."""
-        self._news.end()
+        self.news.end()
         for server in self._servers:
             server.end()
 
     async def aclose(self) -> None:
         """Let go of all that the servers hold."""
-        self._news.end()
+        self.news.end()
         await asyncio.gather(*(server.aclose() for server in self._servers))
-        await self._news.aclose()
+        await self.news.aclose()
 
     # ---- news
 
-    @contextlib.contextmanager
-    def _still(self) -> Iterator[None]:
-        with contextlib.ExitStack() as all_:
-            for server in self._servers:
-                all_.enter_context(server.still())
-            yield
-
-    async def _stirred(self) -> None:
+    async def stirred(self) -> None:
+        """Wait until files of one of them may have changed."""
         tasks = [asyncio.ensure_future(server.stirred()) for server in self._servers]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -219,26 +186,11 @@ class SeveralProjects(HardenedServer):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _traced(self, uri: str) -> str | None:
+    async def traced(self, uri: str) -> str | None:
+        """The run whose trace is at a URI."""
         return await (await self._at(uri)).traced(uri)
 
-    async def _grows(self, run: str) -> bool:
+    async def grows(self, run: str) -> bool:
+        """Wait until a run has come further; whether it still goes on here."""
         driver = next((server for server in self._servers if server.engine.drives(run)), None)
         return driver is not None and await driver.engine.grows(run)
-
-
-def _apart(servers: Sequence[ProjectServer]) -> None:
-    """See to it that no two projects publish one name.
-
-    Raises:
-        ProjectError: Two do.
-    """
-    owners: dict[str, str] = {}
-    for server in servers:
-        for tool in server.tools:
-            root = server.project.root
-            if tool not in FOLLOWING and (other := owners.setdefault(tool, root)) != root:
-                raise ProjectError(
-                    f"two tools would be called {tool!r}, of the projects {other} and {root}; give one of them "
-                    "another `name` in its project.yaml"
-                )

@@ -1,16 +1,15 @@
 """What keeps a stdio server alive and lets it end in time.
 
 Standard output is the wire. It is taken away before any code of the project's could print, every text that leaves is
-made valid Unicode (a lone surrogate would end the SDK's writer for good), a request that cannot be read is answered
-(the SDK passes over it, and its sender would wait for ever), and the end of input is told apart from a cancelled
-request: at the end of input runs stay resumable, and the process is gone within two seconds.
+made valid Unicode (a lone surrogate cannot be written), a request that cannot be read is answered
+(`unreadable.py`), what a client does not read has an end (`room.py`), and the end of input is told apart from a
+cancelled request: at the end of input runs stay resumable, and the process is gone within two seconds.
 """
 
 from __future__ import annotations
 
-import json
+import asyncio
 import os
-import re
 import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -19,17 +18,16 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 import anyio
-from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
-from mcp.types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
-from pydantic import ValidationError
+from mcp.types import jsonrpc_message_adapter
 
-from llm_do_mcp.serving.wire import Incoming, Outgoing, guard_stdin, guard_stdout
+from llm_do_mcp.serving.room import Room
+from llm_do_mcp.serving.unreadable import answer_to
+from llm_do_mcp.serving.wire import Incoming, Outgoing, guard_stdin, guard_stdout, when_ended
+from llm_do_mcp.toolhost.results import clean
 
 GONE_WITHIN_S = 1.5
 """Seconds after the end of input in which everything is let go of; then the process just ends."""
-
-_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 @contextmanager
@@ -75,120 +73,96 @@ def interrupts(at_end: Callable[[], None]) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def hardened_stdio(at_end: Callable[[], None]) -> AsyncIterator[tuple[Any, Any]]:
-    """The SDK's stdio streams, hardened.
+async def hardened_stdio(at_end: Callable[[], None], room: Room) -> AsyncIterator[tuple[Any, Any]]:
+    """The two ends of a stdio connection, hardened. The block is left when nobody reads the output any more.
+
+    The SDK's own (`mcp.server.stdio`) have a task for each, which every message has to be handed to: a tenth of the
+    time that a short call takes.
 
     Args:
         at_end: Called when the input has ended or nobody reads the output any more, before anything that was under
-            way is cancelled.
-
-    Raises:
-        ExceptionGroup: Of a `ConnectionError`, where nobody reads the output any more.
+            way is cancelled; from any thread, and perhaps several times.
+        room: What the client has not read is kept there.
     """
-    incoming: Any = Incoming(guard_stdin())
-    outgoing: Any = Outgoing(guard_stdout(), at_end)
-    async with stdio_server(incoming, outgoing) as (read, write):
-        cleaned = _Cleaned(write)
-        yield _Watched(read, at_end, cleaned), cleaned
-
-
-def unreadable(error: Exception) -> JSONRPCError | None:
-    """The answer to a message that is no valid request; None where it has no id to answer to.
-
-    Args:
-        error: What the SDK's reader gave in its place.
-    """
-    inputs = [part["input"] for part in error.errors(include_url=False)] if isinstance(error, ValidationError) else []
-    request = next((value for value in inputs if isinstance(value, dict) and "method" in value), None)
-    code, message = INVALID_REQUEST, "not a request of JSON-RPC 2.0"
-    if request is None:
-        code, message = PARSE_ERROR, "not JSON that can be read: it is cut off, too deep, or holds half a character"
-        try:
-            request = json.loads(inputs[0])
-        except (IndexError, TypeError, ValueError, RecursionError):
-            return None
-    identifier = request.get("id") if isinstance(request, dict) and "method" in request else None
-    if isinstance(identifier, bool) or not isinstance(identifier, int | str):
-        return None
-    return JSONRPCError(jsonrpc="2.0", id=identifier, error=ErrorData(code=code, message=message))
-
-
-def clean(value: Any) -> Any:
-    """A JSON value with every lone surrogate written out; the same object where there is none."""
-    if isinstance(value, str):
-        return value if value.isascii() else _SURROGATES.sub(_written_out, value)
-    if isinstance(value, dict):
-        return {clean(key): clean(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [clean(item) for item in value]
-    return value
-
-
-def _written_out(match: re.Match[str]) -> str:
-    return f"\\u{ord(match[0]):04x}"
+    wire = guard_stdin()
+    when_ended(wire, at_end)
+    with anyio.CancelScope() as connected:
+        writing = _Writing(Outgoing(guard_stdout(), at_end), connected.cancel, room)
+        yield _Reading(Incoming(wire), at_end, writing, room), writing
 
 
 class _Stream:
-    """A stream handed on, to be overridden in part."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
+    """One end of a connection as the SDK wants it; nothing is to be closed."""
 
     async def aclose(self) -> None:
-        await self._stream.aclose()
+        """Leave the descriptor open: see `wire.py`."""
 
     async def __aenter__(self) -> Self:
-        await self._stream.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool | None:
-        return await self._stream.__aexit__(kind, error, traceback)  # type: ignore[no-any-return]
+    ) -> None:
+        await self.aclose()
 
 
-class _Watched(_Stream):
-    """Answers what cannot be read, and tells when the input has ended."""
+class _Reading(_Stream):
+    """What comes in. Answers what cannot be read, and tells when the input has ended; nothing is read while there is no
+    room."""
 
-    def __init__(self, stream: Any, at_end: Callable[[], None], answers: _Cleaned) -> None:
-        super().__init__(stream)
+    def __init__(self, lines: Incoming, at_end: Callable[[], None], answers: _Writing, room: Room) -> None:
+        self._lines = lines
         self._at_end = at_end
         self._answers = answers
+        self._room = room
 
-    @property
-    def last_context(self) -> Any:
-        return getattr(self._stream, "last_context", None)
-
-    async def receive(self) -> Any:
-        try:
-            while isinstance(item := await self._stream.receive(), Exception):
-                if (answer := unreadable(item)) is not None:
+    async def receive(self) -> SessionMessage:
+        await self._room.free()
+        async for line in self._lines:
+            try:
+                return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+            except Exception as unreadable:
+                if (answer := answer_to(unreadable)) is not None:
                     await self._answers.send(SessionMessage(answer))
-        except (anyio.EndOfStream, anyio.ClosedResourceError):
-            self._at_end()
-            raise
-        return item
+        self._at_end()
+        raise anyio.EndOfStream
 
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Any:
+    async def __anext__(self) -> SessionMessage:
         try:
             return await self.receive()
         except anyio.EndOfStream:
             raise StopAsyncIteration from None
 
 
-class _Cleaned(_Stream):
-    """Makes every message valid Unicode before it is written."""
+class _Writing(_Stream):
+    """What goes out. Makes every message valid Unicode, and writes one after the other."""
+
+    def __init__(self, out: Outgoing, gone: Callable[[], None], room: Room) -> None:
+        self._out = out
+        self._gone = gone
+        self._room = room
+        self._one = asyncio.Lock()
 
     async def send(self, item: SessionMessage) -> None:
         message = item.message
-        for part in ("result", "params"):
-            value = getattr(message, part, None)
-            if value is not None:
-                setattr(message, part, clean(value))
-        error = getattr(message, "error", None)
-        if error is not None:
-            error.message = clean(error.message)
-        await self._stream.send(item)
+        for part in ("id", "result", "params"):
+            _clean_part(message, part)
+        if (error := getattr(message, "error", None)) is not None:
+            _clean_part(error, "message")
+            _clean_part(error, "data")
+        with self._room.taken(getattr(message, "result", None)):
+            async with self._one:
+                try:
+                    await self._out.write(message.model_dump_json(by_alias=True, exclude_unset=True) + "\n")
+                except ConnectionError:
+                    self._gone()
+                    raise anyio.BrokenResourceError from None
+
+
+def _clean_part(whole: Any, part: str) -> None:
+    value = getattr(whole, part, None)
+    if value is not None:
+        setattr(whole, part, clean(value))

@@ -58,6 +58,7 @@ class Published:
         offset: Of `run_wait`: from where in the result's text on it is wanted; None for the result as it is.
         rules: The policy for the call.
         subject: What is run, for lists: a worker's id or a function's name.
+        alias: The folder that it reads or writes in, if it is one for files.
         read_only: It cannot change anything.
         idempotent: A second call changes nothing more.
         open_world: It reaches beyond the project: a model is called.
@@ -72,6 +73,7 @@ class Published:
     to_input: Callable[[Mapping[str, Any]], JSON]
     rules: tuple[Rule, ...] = ()
     subject: str = ""
+    alias: str = ""
     read_only: bool = True
     idempotent: bool = True
     open_world: bool = False
@@ -80,9 +82,14 @@ class Published:
     offset: int | None = None
 
     @property
+    def function(self) -> str:
+        """The canonical name of the function that it calls; "" for those that follow a run."""
+        return "" if self.declaration is None else self.declaration.name
+
+    @property
     def is_long(self) -> bool:
         """Whether a result of it may have to be longer than hosts expect: it cannot be cut, or was asked for."""
-        return (self.is_worker and self.output_schema is not None) or self.subject.startswith("files.read ")
+        return self.function == "files.read" or (self.is_worker and self.output_schema is not None)
 
     @property
     def scope(self) -> Scope:
@@ -259,13 +266,20 @@ def worker_input(worker: Worker, arguments: Mapping[str, Any], extras: tuple[str
     }
 
 
-def attached_files(files: Sequence[str]) -> tuple[tuple[Root, ...], list[str]]:
-    """Files from anywhere, for the call of one worker: their folders as read-only roots, and their paths in these."""
+def attached_files(files: Sequence[str], policy: AttachmentPolicy) -> tuple[tuple[Root, ...], list[str]]:
+    """Files from anywhere, for the call of one worker: their folders as read-only roots, and their paths in these.
+
+    Args:
+        files: On this machine.
+        policy: The worker's. A folder that nobody has set up has no limit of its own beside it.
+    """
+    most = max(policy.max_total_bytes, 1)
     folders: dict[str, Root] = {}
     paths = []
     for file in files:
         folder, name = os.path.split(os.path.abspath(file))
-        root = folders.setdefault(folder, Root(f"attached{len(folders) + 1}", os.path.realpath(folder)))
+        alias = f"attached{len(folders) + 1}"
+        root = folders.setdefault(folder, Root(alias, os.path.realpath(folder), max_file_bytes=most))
         paths.append(f"{root.alias}/{name}")
     return tuple(folders.values()), paths
 
@@ -350,6 +364,7 @@ def _files(bench: Workbench, root: Root, client: tuple[Rule, ...]) -> list[Publi
             to_input=to_input,
             rules=client,
             subject=f"{declaration.name} {alias}",
+            alias=alias,
             read_only=declaration.risk == "read",
             to_output=below_alias if declaration.output_schema is not None else _as_it_is,
         )

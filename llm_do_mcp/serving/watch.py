@@ -1,8 +1,8 @@
 """Waits until something may have changed in some folders, without looking at them again and again.
 
 Linux tells of changes (inotify, through ctypes: there is no such module in the standard library), so that an idle
-server sleeps. Elsewhere, and for what the kernel does not tell of (a share that somebody else writes to, a link to a
-file that lies in no watched folder), whoever waits looks again after a while, and that seldom that its looks take a
+server sleeps. Elsewhere, and for what the kernel does not tell of (a share that somebody else writes to, a file that
+is written by another of its names), whoever waits looks again after a while, and that seldom that its looks take a
 thousandth of the time.
 """
 
@@ -21,6 +21,8 @@ _LOOKS_SHARE = 0.001
 """How much of the time is spent on looks where nobody tells of changes."""
 _LOOK_AT_LEAST_S = 2.0
 _LOOK_AT_MOST_S = 60.0
+TRUSTED_S = 1.0
+"""How long the kernel's silence is taken for an answer."""
 _SETTLES_S = 0.05
 """Changes come in crowds: an editor renames, a checkout writes a hundred files."""
 
@@ -29,7 +31,7 @@ class Watch:
     """Tells of changes in folders."""
 
     def __init__(self) -> None:
-        self._notify = _Inotify() if sys.platform == "linux" else None
+        self._notify = _inotify(_CHANGES)
 
     async def stirred(self, folders: Collection[str], look: Callable[[], bool]) -> None:
         """Wait until something in one of the folders (not below their own folders) may have changed.
@@ -58,15 +60,60 @@ class Watch:
             self._notify.close()
 
 
-_CLOSE_WRITE, _ATTRIB, _MOVED, _CREATE, _DELETE = 0x8, 0x4, 0xC0, 0x100, 0x200
+class Looks:
+    """Looks whether something has changed, again and again, and is spared most of it where the kernel tells of changes.
+
+    The kernel has told of a change before whoever made it can go on. Only what it does not tell of (see above) is
+    seen later, after `TRUSTED_S`. Looks that come farther apart than that are not worth a watch.
+    """
+
+    def __init__(self) -> None:
+        self._notify = _inotify(_CHANGES | _MODIFY)
+        self._looked = float("-inf")
+        self._trusts = False
+
+    def changed(self, folders: Callable[[], Collection[str]], look: Callable[[], bool]) -> bool:
+        """Whether something has changed.
+
+        Args:
+            folders: The folders in which changes matter.
+            look: Looks.
+        """
+        now = time.monotonic()
+        soon = now - self._looked < TRUSTED_S
+        if soon and self._trusts and self._notify is not None and not self._notify.drain():
+            return False
+        self._looked = now
+        self._trusts = soon and self._notify is not None and self._notify.watch(folders())
+        found = look()
+        self._trusts = self._trusts and not found
+        return found
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        self._trusts = False
+        if self._notify is not None:
+            self._notify.close()
+
+
+def _inotify(events: int) -> _Inotify | None:
+    return _Inotify(events) if sys.platform == "linux" else None
+
+
+_MODIFY, _CLOSE_WRITE, _ATTRIB, _MOVED, _CREATE, _DELETE = 0x2, 0x8, 0x4, 0xC0, 0x100, 0x200
 _DELETE_SELF, _MOVE_SELF, _ONLYDIR = 0x400, 0x800, 0x01000000
-_EVENTS = _CLOSE_WRITE | _ATTRIB | _MOVED | _CREATE | _DELETE | _DELETE_SELF | _MOVE_SELF | _ONLYDIR
+_CHANGES = _CLOSE_WRITE | _ATTRIB | _MOVED | _CREATE | _DELETE | _DELETE_SELF | _MOVE_SELF | _ONLYDIR
 
 
 class _Inotify:
-    """The kernel's notices of changes; made when first needed, and useless where the kernel has none to give."""
+    """The kernel's notices of changes; made when first needed, and useless where the kernel has none to give.
 
-    def __init__(self) -> None:
+    Args:
+        events: What is told of.
+    """
+
+    def __init__(self, events: int) -> None:
+        self._events = events
         self._libc: Any = None
         self._file = -1
         self._watched: dict[str, int] = {}
@@ -81,7 +128,7 @@ class _Inotify:
         if self._file < 0:
             return False
         # Said again, a watch stays what it was; or it is of the folder that has taken the name meanwhile.
-        found = {path: self._libc.inotify_add_watch(self._file, os.fsencode(path), _EVENTS) for path in folders}
+        found = {path: self._libc.inotify_add_watch(self._file, os.fsencode(path), self._events) for path in folders}
         for number in set(self._watched.values()) - set(found.values()):
             self._libc.inotify_rm_watch(self._file, number)
         self._watched = {path: number for path, number in found.items() if number >= 0}
@@ -92,11 +139,13 @@ class _Inotify:
             await anyio.sleep_forever()
         await anyio.wait_readable(self._file)
 
-    def drain(self) -> None:
-        """Forget what there is to tell."""
+    def drain(self) -> bool:
+        """Forget what there is to tell; whether there was anything."""
+        told = False
         with contextlib.suppress(BlockingIOError):
             while os.read(self._file, 65536):
-                pass
+                told = True
+        return told
 
     def close(self) -> None:
         if self._file >= 0:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import threading
 from collections.abc import Callable
 from typing import Self
 
@@ -50,8 +51,28 @@ def guard_stdin() -> int:
     return wire
 
 
+def when_ended(file: int, ended: Callable[[], None]) -> None:
+    """Have it called, by a thread, once whoever writes to a pipe has closed it, also where much is left to be read.
+
+    The loop comes to the end only after all that was sent before it, which a busy server, or one whose client does
+    not read, may not do in time. Where the system cannot tell, nothing is called.
+    """
+    if not _kind_in(file, stat.S_ISFIFO, stat.S_ISSOCK):
+        return
+    import select
+
+    poll = select.poll()
+    poll.register(file, getattr(select, "POLLRDHUP", 0))
+
+    def wait() -> None:
+        poll.poll()
+        ended()
+
+    threading.Thread(target=wait, name="end of input", daemon=True).start()
+
+
 class Incoming:
-    """Lines that come in, for the SDK's `stdio_server`.
+    """Lines that come in.
 
     Args:
         file: The descriptor to read. It is left open: a thread may still be waiting at it.
@@ -78,7 +99,7 @@ class Incoming:
                 line = self._bytes[:end].decode("utf-8", "replace")
                 del self._bytes[:end]
                 self._searched = 0
-                return line
+                return line.removeprefix("\ufeff")  # some begin their first line with a mark
             self._searched = len(self._bytes)
             chunk = await self._read()
             self._bytes += chunk
@@ -92,7 +113,7 @@ class Incoming:
 
 
 class Outgoing:
-    """Text that goes out, for the SDK's `stdio_server`.
+    """Text that goes out.
 
     Args:
         file: The descriptor to write to; left open.
@@ -114,9 +135,6 @@ class Outgoing:
         except ConnectionError:
             self._at_end()
             raise
-
-    async def flush(self) -> None:
-        """Nothing is held back."""
 
     def _takes(self, size: int) -> bool:
         # What POSIX promises: a pipe that is ready takes PIPE_BUF bytes at once, and does not block.

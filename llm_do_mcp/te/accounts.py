@@ -24,6 +24,7 @@ _LONGEST_HEADING = 4500
 """Bytes between the end of a body, or of a note behind it, and the NUL behind the next path: that path, at most 4096,
 an empty line, and the end of the note."""
 _READ = 1 << 16
+_READ_FIRST = 1 << 11
 
 
 class Accounts:
@@ -78,6 +79,11 @@ class Accounts:
         self.paths.append(path)
         self.counts.append(count)
 
+    def add_binary(self, paths: Sequence[bytes]) -> None:
+        """Files that match, once all else is told: those of which no line has been told are binary."""
+        told = {*self.paths, *self._noted}
+        self.binary += sum(self._seen([path for path in paths if path not in told]))
+
     def feed(self, piece: bytes) -> None:
         """The next piece of ripgrep's output."""
         self._spool.write(piece)
@@ -98,7 +104,7 @@ class Accounts:
                 at = last
                 break
             self.counts[-1] += self._count(data, at, end + 1)
-            self._end(data[max(at, end - _LONGEST_NOTE - len(self.paths[-1])) : end + 1], self._base + end + 1)
+            self._end(data, at, end + 1)
             at = end + 2
         self._tail = data[at:]
         self._base += at
@@ -107,7 +113,7 @@ class Accounts:
         """The output is complete."""
         if self._in_body:
             self.counts[-1] += self._count(self._tail, 0, len(self._tail))
-            self._end(self._tail, self._base + len(self._tail))
+            self._end(self._tail, 0, len(self._tail))
         else:
             self._behind_notes(self._tail)
         self._leave_out()
@@ -134,9 +140,9 @@ class Accounts:
         """
         at, end = start or self._starts[index], self._ends[index]
         place = at
-        rest = b""
-        while at < end and (block := self._spool.read(at, min(_READ, end - at))):
-            at += len(block)
+        rest, size = b"", _READ_FIRST  # most often just the first few lines are wanted
+        while at < end and (block := self._spool.read(at, min(size, end - at))):
+            at, size = at + len(block), min(2 * size, _READ)
             *whole, rest = (rest + block).split(b"\n")
             for line in whole:
                 yield place, line
@@ -190,13 +196,14 @@ class Accounts:
             return data.count(b"\n", start, end)
         return len(self._counted.findall(data[start:end]))
 
-    def _end(self, last: bytes, end: int) -> None:
-        """The body ends at `end`; `last` holds its last bytes: a note there says that the file is binary."""
+    def _end(self, data: bytes, start: int, end: int) -> None:
+        """The body that goes on at `start` ends at `end`: a note there says that the file is binary."""
         self._in_body = False
-        self._ends[-1] = end
-        note = b"\n" + self.paths[-1]  # starts with a path where all else starts with a number
-        if note in last and note + _BINARY in last:
-            self._binary.add(len(self.paths) - 1)
+        self._ends[-1] = self._base + end
+        if data.endswith(b")\n", start, end):
+            note = b"\n" + self.paths[-1] + _BINARY  # starts with a path where all else starts with a number
+            if data.find(note, max(start, end - _LONGEST_NOTE - len(self.paths[-1])), end) >= 0:
+                self._binary.add(len(self.paths) - 1)
 
     def _leave_out(self) -> None:
         """What may not be seen, and what is binary, is no file with matches: nothing of it is counted or shown."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 KINDS = ("tests", "fixtures", "docs", "generated", "vendored")
 """In the order in which they are shown."""
@@ -35,11 +35,11 @@ class Asides:
     """Tells for each path of which kind of aside it is; remembers folders, of which there are fewer than files.
 
     Args:
-        relative: The part of a folder's path that lies below its root: where a root lies says nothing.
+        roots: The folders above which nothing says anything; asked for with the first path.
     """
 
-    def __init__(self, relative: Callable[[bytes], bytes]) -> None:
-        self._relative = relative
+    def __init__(self, roots: Callable[[], Iterable[bytes]]) -> None:
+        self._roots = roots
         self._folders: dict[bytes, int] = {}
 
     def kind(self, path: bytes) -> int:
@@ -47,18 +47,28 @@ class Asides:
         folder, _, name = path.rpartition(b"/")
         kind = self._folders.get(folder)
         if kind is None:
-            kind = self._folders[folder] = _of_folder(self._relative(folder).lower())
+            kind = self._of(folder)
         return kind if kind >= 0 else _of_name(name.lower())
 
+    def _of(self, folder: bytes) -> int:
+        """What a folder says by its own name, or by those of the folders above it."""
+        folders = self._folders = self._folders or dict.fromkeys((b"", *self._roots()), -1)
+        new: list[bytes] = []
+        while folder not in folders:
+            new.append(folder)
+            folder = folder.rpartition(b"/")[0]
+        kind = folders[folder]
+        for folder in reversed(new):
+            kind = folders[folder] = max(kind, _of_folder(folder[folder.rfind(b"/") + 1 :].lower()))
+        return kind
 
-def _of_folder(folder: bytes) -> int:
-    kind = -1
-    for name in folder.split(b"/"):
-        if name in _KIND_OF_FOLDER:
-            kind = max(kind, _KIND_OF_FOLDER[name])
-        elif b"test" in name and (name.startswith(_TEST_STARTS) or name.endswith(_TEST_ENDS)):
-            kind = max(kind, _TESTS)
-    return kind
+
+def _of_folder(name: bytes) -> int:
+    if name in _KIND_OF_FOLDER:
+        return _KIND_OF_FOLDER[name]
+    if b"test" in name and (name.startswith(_TEST_STARTS) or name.endswith(_TEST_ENDS)):
+        return _TESTS
+    return -1
 
 
 def _of_name(name: bytes) -> int:

@@ -173,7 +173,7 @@ class Cat:
                 shown[line.file] += line.shows
         left = [(file, number) for file, number in zip(self.files, shown, strict=True) if number < file.total]
         if any(file.total == _UNLIMITED for file, _ in left):
-            return "# TE: the rest is left out, and its lines are not counted"[: max(room, 0)]
+            return "# TE: the rest is left out, and its lines are not counted"
         total = sum(file.total - number for file, number in left)
         told = f"# TE: {total} more line{'s' if total > 1 else ''}"
         names = [
@@ -185,7 +185,7 @@ class Cat:
             longer = f"{told}: {', '.join(names[:most])}{more}"
             if len(longer) <= room:
                 return longer
-        return told[: max(room, 0)]
+        return told
 
 
 class _Shown:

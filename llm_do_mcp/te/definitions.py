@@ -6,10 +6,12 @@ run over what it printed: that takes a nanosecond a byte, where reading every li
 
 from __future__ import annotations
 
+import os
 from heapq import nsmallest
 
 from llm_do_mcp.te.languages import LANGUAGES, language_of
-from llm_do_mcp.te.symbol import CLOSED, FORM, NO_DEFINITION_AFTER, NO_DEFINITION_BEFORE, WEAK, Symbol
+from llm_do_mcp.te.spool import READ_APART
+from llm_do_mcp.te.symbol import CLOSED, FORM, IN_A_WORD, NO_DEFINITION_AFTER, NO_DEFINITION_BEFORE, WEAK, Symbol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
     from llm_do_mcp.te.accounts import Accounts
     from llm_do_mcp.te.languages import Language
-    from llm_do_mcp.te.ripgrep import Ripgrep
+    from llm_do_mcp.te.ripgrep import Ripgrep, Search
 
 MOST = 400
 """Definitions that are told apart from uses; there are more only of names that say little."""
@@ -25,6 +27,7 @@ _MANY = 1_000
 """Hits of a file that is not looked at before it is known how large the result is."""
 _CANDIDATES = 5_000
 _ENOUGH = 200
+_AT_A_TIME = 2 if READ_APART else 1
 _LONGEST_INDENT = 4
 _OPEN = (b"export", b"pub", b"open")
 """How a line starts that defines for others."""
@@ -78,6 +81,8 @@ class Finder:
         """Files that are looked at in the end, when it is known whether this is a small result."""
         self._exact: list[Definition] = []
         self._longer: list[Definition] = []
+        self._passed_over: set[int] = set()
+        """Files in which the name is a part of longer ones: looked at once more where nothing defines it exactly."""
 
     def advance(self) -> None:
         """Look at the files that have been read to their end since, other than those that lie aside."""
@@ -88,7 +93,7 @@ class Finder:
                 if kinds[file] < 0:
                     (small if accounts.counts[file] < _MANY else self._large).append(file)
             self._looked_at = accounts.complete
-            self._judge(_in_memory(self._symbol, accounts, small))
+            self._judge(_in_memory(self._symbol, accounts, small, self._passed_over))
 
     def leading(self) -> list[Definition]:
         """Those that come before all use: weaker ones, and those in files aside, only where there is nothing better."""
@@ -99,11 +104,14 @@ class Finder:
             for found in (self._exact, self._longer)
         )
         if accounts.spool.in_memory:
-            self._judge(_in_memory(self._symbol, accounts, self._large))
+            self._judge(_in_memory(self._symbol, accounts, self._large, self._passed_over))
             if all(definition.strength < FORM for definition in self._exact):
                 # Only now may something that lies aside come first.
                 aside = [file for file, count in enumerate(accounts.counts) if count and kinds[file] >= 0]
-                self._judge(_in_memory(self._symbol, accounts, aside))
+                self._judge(_in_memory(self._symbol, accounts, aside, self._passed_over))
+            if not self._exact:
+                self._longer = [definition for definition in self._longer if definition.file not in self._passed_over]
+                self._judge(_in_memory(self._symbol, accounts, sorted(self._passed_over)))
         else:
             self._judge(_on_disk(self._symbol, accounts, self._ripgrep))
         _demote_declarations(self._exact)
@@ -145,8 +153,13 @@ def _demote_declarations(found: Sequence[Definition]) -> None:
             last[definition.file] = definition
 
 
-def _in_memory(symbol: Symbol, accounts: Accounts, files: Iterable[int]) -> Iterator[tuple[int, int, bytes]]:
-    """The lines that may define: not those where the name stands in an expression, as it does on most."""
+def _in_memory(
+    symbol: Symbol, accounts: Accounts, files: Iterable[int], passed_over: set[int] | None = None
+) -> Iterator[tuple[int, int, bytes]]:
+    """The lines that may define: not those where the name stands in an expression, as it does on most.
+
+    Nor, where `passed_over` is given, those where it is only a part of a longer name: their files are put in there.
+    """
     for file in files:
         start, body = accounts.body(file)
         where = body.lower() if symbol.caseless else body
@@ -154,7 +167,11 @@ def _in_memory(symbol: Symbol, accounts: Accounts, files: Iterable[int]) -> Iter
         while at >= 0:
             end = at + len(symbol.name)
             before, after = where[at - 1 : at], where[end : end + 1]
-            if not (before in NO_DEFINITION_AFTER or after in NO_DEFINITION_BEFORE or before + after in CLOSED):
+            if before in NO_DEFINITION_AFTER or after in NO_DEFINITION_BEFORE or before + after in CLOSED:
+                pass
+            elif passed_over is not None and (before in IN_A_WORD or after in IN_A_WORD):
+                passed_over.add(file)
+            else:
                 begin = where.rfind(b"\n", 0, at) + 1
                 end = where.find(b"\n", at)
                 end = end if end >= 0 else len(where)
@@ -163,13 +180,11 @@ def _in_memory(symbol: Symbol, accounts: Accounts, files: Iterable[int]) -> Iter
 
 
 def _on_disk(symbol: Symbol, accounts: Accounts, ripgrep: Ripgrep) -> Iterator[tuple[int, int, bytes]]:
-    """The lines that may define; where a keyword introduces the name on many, only those.
-
-    One search for each pattern: together they take twice as long, and the frequent would crowd out the telling.
-    """
+    """The lines that may define; where a keyword introduces the name on many, only those."""
     seen: set[int] = set()
-    for pattern in _patterns(symbol.name.decode(), set(map(language_of, accounts.paths))):
-        for line in _thinned(pattern, symbol, accounts, ripgrep):
+    patterns = _patterns(symbol.name.decode(), set(map(language_of, accounts.paths)))
+    for lines in _thinned(patterns, symbol, accounts, ripgrep):
+        for line in lines:
             place, _, rest = line.partition(b":")
             path, nul, text = rest.rpartition(b"\0")  # a file's first line comes after its path
             start = int(place) + len(path) + len(nul)
@@ -181,12 +196,31 @@ def _on_disk(symbol: Symbol, accounts: Accounts, ripgrep: Ripgrep) -> Iterator[t
             return
 
 
-def _thinned(pattern: str, symbol: Symbol, accounts: Accounts, ripgrep: Ripgrep) -> list[bytes]:
+def _thinned(
+    patterns: Sequence[str], symbol: Symbol, accounts: Accounts, ripgrep: Ripgrep
+) -> Iterator[Sequence[bytes]]:
+    """What ripgrep finds with each pattern.
+
+    One search for each: together they take twice as long, and the frequent would crowd out the telling. A search of
+    one file keeps one processor busy, so the next one runs already while a search is read.
+    """
     how = ["--text", "--byte-offset", "--no-line-number", "--no-filename", "--no-heading", "--encoding=none"]
     how.append("--ignore-case" if symbol.caseless else "--case-sensitive")
-    how += [f"--max-count={_CANDIDATES}", f"--regexp={pattern}"]
-    _, printed = ripgrep.output([*how, "--", "-"], reading=accounts.spool.handle())
-    return printed.split(b"\n")[:-1]
+    how.append(f"--max-count={_CANDIDATES}")
+    waiting = list(patterns)
+    running: list[Search] = []
+    try:
+        while waiting or running:
+            while waiting and len(running) < _AT_A_TIME:
+                handle = accounts.spool.handle()
+                try:
+                    running.append(ripgrep.start([*how, f"--regexp={waiting.pop(0)}", "--", "-"], reading=handle))
+                finally:
+                    os.close(handle)
+            yield running.pop(0).all().split(b"\n")[:-1]
+    finally:
+        for search in running:
+            search.stop()
 
 
 def _patterns(name: str, languages: Iterable[Language]) -> list[str]:

@@ -32,6 +32,8 @@ LEAST_BREADCRUMB = 50
 """Characters that each breadcrumb keeps where lines that are cut have one of their own."""
 OVERVIEW_SHARE = 3
 """The part of the room (a third) that an overview may have."""
+LEAST_KEPT = 250
+"""Characters of the least budget at which what is left out is kept: with fewer there is no room for pieces of it."""
 
 
 class TeError(Exception):
@@ -255,11 +257,14 @@ class Section:
         return sum(line.shows for line in self.taken) == self.total()
 
     def crumb(self, room: int) -> str:
-        """The breadcrumb, or "" where it does not fit into `room` characters with its line end."""
+        """The breadcrumb; or only how much it is, or "", where it does not fit into `room` with its line end."""
         over = self._size_of("")
         told = self._breadcrumb(self.taken, room - over)
         if self._size_of(told) > room:  # it holds what is escaped
             told = self._breadcrumb(self.taken, room - over - (self._size_of(told) - over - len(told)))
+        if self._size_of(told) > room:
+            number, more, _ = told.partition(" more")
+            told = number + more if more else ""
         return told if told and self._size_of(told) <= room else ""
 
 

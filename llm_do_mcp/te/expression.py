@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from llm_do_mcp.te.roots import Root
     from llm_do_mcp.te.walk import Entry
 
     Test = Callable[[Entry], bool]
@@ -50,9 +51,12 @@ class Expression:
     Args:
         arguments: What follows `find`.
         newer_than: The time of modification of the file that `-newer` names.
+        typed: A path below a root as it is typed in the working folder.
     """
 
-    def __init__(self, arguments: Sequence[str], newer_than: Callable[[str], float]) -> None:
+    def __init__(
+        self, arguments: Sequence[str], newer_than: Callable[[str], float], typed: Callable[[Root, str], str]
+    ) -> None:
         if len(arguments) > MAX_WORDS or max(map(len, arguments), default=0) > MAX_WORD_CHARACTERS:
             raise TeError("too_long", f"te find takes {MAX_WORDS} words of {MAX_WORD_CHARACTERS:,} characters at most")
         self.hidden = self.no_ignore = False
@@ -63,6 +67,7 @@ class Expression:
         self.wanted: list[str] = []
         """The fixed part of what `-name` asks for, without its stars: what is called just that comes first."""
         self._newer_than = newer_than
+        self._as_typed = typed
         self._now = time.time()
         self._words = [word for word in arguments if not self._sets_something(word)]
         self._at = 0
@@ -81,9 +86,11 @@ class Expression:
 
     def finds(self, entry: Entry) -> bool:
         """Whether an entry is to be told. May set its `enter` to False."""
+        if entry.depth < self.shallowest:
+            return False  # nor is it tested, and so not pruned
         self._printed = False
         passed = self._test(entry)
-        return (self._printed if self._prints else passed) and entry.depth >= self.shallowest
+        return self._printed if self._prints else passed
 
     def _sets_something(self, word: str) -> bool:
         if word in ("--hidden", "-hidden"):
@@ -204,16 +211,23 @@ class Expression:
         """As find compares it: with a path that starts as the one that was typed, or else as it is shown."""
         self.hidden = self.hidden or any(part[:1] == "." and part.strip(".") for part in glob.split("/"))
         match = Names([real_path(glob)], ignore_case=ignore_case).match
-        return lambda entry: match(f"{self._typed}/{entry.relative[self._skipped :]}") or match(entry.path)
+        typed = self._as_typed
+
+        def test(entry: Entry) -> bool:
+            below = entry.relative[self._skipped :]
+            as_find = f"{self._typed}/{below}" if below else self._typed
+            return match(as_find) or match(typed(entry.root, entry.relative))
+
+        return test
 
     def _by_age(self, word: str, value: str) -> Test:
-        """In whole days that have passed (`-mtime`), or in minutes that have begun (`-mmin`)."""
+        """In whole days that have passed (`-mtime`), or in minutes (`-mmin`): for `-N` such that have passed too."""
         sign, number = _signed(word, value, "")
         unit = _DAY if word == "-mtime" else _MINUTE
+        begun = int(word == "-mmin" and sign != "-")  # `N` is the minute that has begun then
 
         def age(entry: Entry) -> int:
-            passed = self._now - entry.stat().st_mtime
-            return int(passed // unit) if unit == _DAY else int(-(-passed // unit))
+            return int((self._now - entry.stat().st_mtime) // unit) + begun
 
         return lambda entry: _compare(age(entry), sign, number)
 

@@ -43,7 +43,7 @@ class Find:
     def __init__(self, arguments: Sequence[str], workspace: Workspace, patience: Patience, *, confined: bool) -> None:
         self.workspace = workspace
         self.patience = patience
-        self.expression = Expression(arguments, self._time_of)
+        self.expression = Expression(arguments, self._time_of, workspace.typed)
         self.found = _Found(workspace)
         self.walk = Walk(workspace, patience, hidden=self.expression.hidden, no_ignore=self.expression.no_ignore)
         self.vanished = 0
@@ -152,7 +152,7 @@ class _Found:
 
     def add(self, entry: Entry, rank: int) -> None:
         self.total += 1
-        shown = self._workspace.shown(entry.root, entry.relative) if entry.path else "."
+        shown = self._workspace.shown(entry.root, entry.relative) or "."
         record = shown.encode() + b"\n"
         self._starts.setdefault(rank, array("Q")).append(self.size)
         self.size += len(record)

@@ -29,9 +29,15 @@ _CLASSES = {
 
 
 class Names:
-    """Several globs without a meaning for `/`: whether a text matches one of them."""
+    """Several globs without a meaning for `/`: whether a text matches one of them.
 
-    def __init__(self, globs: Iterable[str], *, ignore_case: bool = False) -> None:
+    Args:
+        globs: The globs.
+        ignore_case: Whether case counts.
+        classes: Whether they have `[[:alpha:]]`, as those of find do, and those of ripgrep not.
+    """
+
+    def __init__(self, globs: Iterable[str], *, ignore_case: bool = False, classes: bool = True) -> None:
         self._ignore_case = ignore_case
         exact: set[str] = set()
         prefixes: list[str] = []
@@ -50,7 +56,7 @@ class Names:
         self._exact = frozenset(exact)
         self._prefixes = tuple(prefixes)
         self._suffixes = tuple(suffixes)
-        self._others = _compiled(others)
+        self._others = _compiled(others, classes=classes)
 
     def match(self, text: str) -> bool:
         if self._ignore_case:
@@ -66,11 +72,11 @@ class Names:
 class PathGlob:
     """One glob over the names of a path, where a star stays within a name and `**` stands for any number of them."""
 
-    def __init__(self, glob: str, *, ignore_case: bool = False) -> None:
+    def __init__(self, glob: str, *, ignore_case: bool = False, classes: bool = True) -> None:
         self._parts: list[Names | None] = []
         for part in glob.split("/"):
             if part != "**":
-                self._parts.append(Names([part], ignore_case=ignore_case))
+                self._parts.append(Names([part], ignore_case=ignore_case, classes=classes))
             elif self._parts[-1:] != [None]:
                 self._parts.append(None)
         if self._parts[-1] is None:  # `folder/**` is what lies in the folder, and not the folder
@@ -131,15 +137,15 @@ def _innermost_braces(text: str) -> tuple[int, int] | None:
     return None
 
 
-def _compiled(globs: list[str]) -> re.Pattern[str] | None:
+def _compiled(globs: list[str], *, classes: bool) -> re.Pattern[str] | None:
     if not globs:
         return None
     import re
 
-    return re.compile("|".join(map(_translated, globs)), re.DOTALL)
+    return re.compile("|".join(_translated(glob, classes=classes) for glob in globs), re.DOTALL)
 
 
-def _translated(glob: str) -> str:
+def _translated(glob: str, *, classes: bool) -> str:
     """A regular expression for a whole text. What lies between two stars is best matched as early as it can be."""
     between: list[list[str]] = [[]]
     at = 0
@@ -151,7 +157,7 @@ def _translated(glob: str) -> str:
                 between.append([])
         elif character == "?":
             between[-1].append(".")
-        elif character == "[" and (bracket := _bracket(glob, at)):
+        elif character == "[" and (bracket := _bracket(glob, at, classes=classes)):
             source, at = bracket
             between[-1].append(source)
         else:
@@ -165,13 +171,13 @@ def _translated(glob: str) -> str:
     return "".join([first, *(f"(?>.*?{part})" for part in others[:-1]), ".*", others[-1], "\\Z"])
 
 
-def _bracket(glob: str, at: int) -> tuple[str, int] | None:
+def _bracket(glob: str, at: int, *, classes: bool) -> tuple[str, int] | None:
     """`[...]` from behind its bracket as a set, and where it ends; None where it is not closed."""
     negated = glob[at : at + 1] in ("!", "^") and at < len(glob)
     start = at = at + negated
     items: list[str] = []
     while at < len(glob) and (glob[at] != "]" or at == start):
-        end = glob.find(":]", at) if glob.startswith("[:", at) else -1
+        end = glob.find(":]", at) if classes and glob.startswith("[:", at) else -1
         if end > 0:
             items.append(_class(glob[at + 2 : end]))
             at = end + 2

@@ -12,6 +12,7 @@ them is larger than can be read, the search begins again without those that were
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from llm_do_mcp.te.accounts import Accounts
 from llm_do_mcp.te.envelope import TeError, compose
@@ -19,7 +20,7 @@ from llm_do_mcp.te.handles import usual_folder
 from llm_do_mcp.te.hits import Hits
 from llm_do_mcp.te.options import MAX_PATTERN_CHARACTERS, Query, parse
 from llm_do_mcp.te.patience import Interrupted, Patience
-from llm_do_mcp.te.pattern import NOTHING, invalid, translate
+from llm_do_mcp.te.pattern import NOTHING, choices, invalid, translate
 from llm_do_mcp.te.ripgrep import Ripgrep, Search
 from llm_do_mcp.te.roots import Place, Root, Workspace, escaped_glob
 from llm_do_mcp.te.settings import KEPT
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from llm_do_mcp.te.envelope import Frame, Line
+    from llm_do_mcp.te.longest import Longest
 
 PER_FILE = 20_000
 """Lines of one file that ripgrep prints at most; the rest is counted."""
@@ -66,6 +68,8 @@ class Grep:
         """The files that met the cap of the first pass."""
         self.selects = False
         """Whether a line was selected, where files are listed or counted: with `-L` in a file that is not."""
+        self.longest: Longest | None = None
+        """What finds the occurrences (`-o`) where the first alternative that matches may not be the longest."""
         self.places = self._places()
         roots = list(dict.fromkeys(place.root for place in self.places))
         self.ripgrep = Ripgrep(
@@ -93,7 +97,8 @@ class Grep:
             told = self._told(cut=False)
         finally:
             self.accounts.close()
-        found = self.selects if self.query.output == "without" else told["matches"] or self.accounts.binary
+        by_selection = self.query.output == "without" or self.query.shows_nothing
+        found = self.selects if by_selection else told["matches"] or self.accounts.binary
         return answer, 2 if "error" in told else int(not found)
 
     @property
@@ -136,7 +141,7 @@ class Grep:
         flags = [*self._patterns(), *self._filters(), *self._format(self.query.max_count)]
         search = self.ripgrep.start([*flags, "--", f"{mounts[root]}/{relative}"])
         rest: bytes | None = None  # None until the heading has ended
-        for piece in search.pieces():
+        for piece in self._printed(search):
             *whole, rest = ((rest or b"") + (piece if rest is not None else piece.partition(b"\0")[2])).split(b"\n")
             for line in whole:
                 number = line[: len(line) - len(line.lstrip(b"0123456789"))]
@@ -176,7 +181,7 @@ class Grep:
         return {**fields, **self.fields}
 
     def _can_match(self) -> bool:
-        return self.query.max_count != 0 and not (self.query.only_matching and self.query.invert)
+        return self.query.max_count != 0 or self.query.output == "without"
 
     def _places(self) -> list[Place]:
         """What is to be searched. As with grep, a path that is not there is told and the others are searched."""
@@ -271,20 +276,39 @@ class Grep:
 
     def _read(self, arguments: list[str], patience: Patience | None = None) -> Search:
         search = self.ripgrep.start(arguments, patience=patience)
+        lines = self.query.output == "lines" and not self.query.shows_nothing
         try:
-            if self.query.output == "lines":
-                for piece in search.pieces():
+            if lines:
+                for piece in self._printed(search):
                     self.accounts.feed(piece)
                     self.hits.advance()
             else:
                 self._read_list(search.pieces())
         finally:
             self.accounts.finish()
+        if lines and self.query.context and self.query.before:
+            self._find_binary(arguments, patience)
         return search
+
+    def _find_binary(self, arguments: list[str], patience: Patience | None) -> None:
+        """Count the binary files of which ripgrep says nothing: it leaves one at the first line around a hit."""
+        listed = self.ripgrep.start(["--files-with-matches", *arguments], patience=patience)
+        self.accounts.add_binary(listed.all().split(b"\0")[:-1])
+
+    def _printed(self, search: Search) -> Iterator[bytes]:
+        """What ripgrep prints, changed where it does not do as grep does."""
+        query = self.query
+        if self.longest is None and not (query.context and query.max_count):
+            return search.pieces()
+        from llm_do_mcp.te.relined import at_most, occurrences, relined
+
+        if self.longest is not None:
+            return relined(search.pieces(), occurrences(self.longest.find, offsets=self.verify))
+        return relined(search.pieces(), at_most(query.max_count or 0, offsets=self.verify))
 
     def _read_list(self, pieces: Iterable[bytes]) -> None:
         """The records of `-l` (`path NUL`), `-c` and `-L` (`path NUL count newline`)."""
-        counted = self.query.output != "files"
+        counted = self.query.output in ("counts", "without")
         wants_none = self.query.output == "without"
         rest = b""
         for piece in pieces:
@@ -298,10 +322,10 @@ class Grep:
                         break
                     count, after = int(rest[after:newline]), newline + 1
                 self.selects = self.selects or count > 0
-                if not wants_none:
-                    self.accounts.add(path, count)
-                elif not count:
+                if wants_none and not count:
                     self.accounts.add(path, 1)
+                elif not wants_none and not self.query.shows_nothing:
+                    self.accounts.add(path, count)
                 at = after
             rest = rest[at:]
 
@@ -339,7 +363,7 @@ class Grep:
         again = Accounts(lambda paths: [True] * len(paths), self._counted())
         try:
             search = self.ripgrep.start([*flags, *self._format(self.query.max_count), "--", os.fsdecode(path)])
-            for piece in search.pieces():
+            for piece in self._printed(search):
                 again.feed(piece)
             again.finish()
             return again.total
@@ -348,10 +372,24 @@ class Grep:
 
     def _tell_if_nothing_was_searched(self, where: list[str], complaints: int = 0) -> None:
         """No match in no file is not "0 matches": everything may be hidden or ignored."""
-        if not self.places or self.ripgrep.output([*self._filters(), "--files", "--quiet", *where])[0]:
+        if not self._searches_something(where):
             self.fields["error"] = "nothing_searched"
             why = "hidden, ignored or excluded (see --hidden, --no-ignore)"
             self.notes.append(f"no file was searched: all {'may not be read, or ' if complaints else ''}are {why}")
+
+    def _searches_something(self, where: list[str]) -> bool:
+        files = [*self._filters(), "--files"]
+        if not self.places or self.ripgrep.output([*files, "--quiet", *where])[0]:
+            return False
+        selection = self.query.selection
+        if not self.workspace.has_rules and (selection is None or not selection.is_beyond_globs):
+            return True  # all counts that ripgrep finds
+        rest = b""
+        for piece in self.ripgrep.start([*files, "--null", *where]).pieces():
+            *paths, rest = (rest + piece).split(b"\0")
+            if any(self._seen(paths)):
+                return True
+        return False
 
     def _explain(self, search: Search) -> None:
         """Raise what ripgrep's refusal means; return where it only could not read something."""
@@ -374,6 +412,8 @@ class Grep:
         query = self.query
         patterns = [*(query.patterns or []), *self._patterns_from_files()]
         _check(patterns)
+        if query.max_count == 0:
+            return [f"--regexp={NOTHING}"]
         flags: list[str] = []
         if query.syntax == "fixed":
             flags.append("--fixed-strings")
@@ -382,6 +422,8 @@ class Grep:
             flags.append("--pcre2")
         else:
             extended, python = query.syntax == "extended", bool(self.ripgrep.missing)
+            if query.only_matching and query.output == "lines" and not query.invert:
+                self._choose(patterns, extended=extended)
             patterns, pcre = translate(patterns, extended=extended, python=python)
             if pcre:
                 flags.append("--pcre2")
@@ -398,6 +440,23 @@ class Grep:
             if wanted:
                 flags.append(flag)
         return flags
+
+    def _choose(self, patterns: list[str], *, extended: bool) -> None:
+        """See to it that of several alternatives the longest is an occurrence."""
+        if (branches := choices(patterns, extended=extended)) is None:
+            return
+        from llm_do_mcp.te.longest import Longest, TooLarge
+
+        query = self.query
+        folds = query.case == "--ignore-case" or (query.case and not any(map(str.isupper, "".join(patterns))))
+        with suppress(TooLarge):  # then it is the first
+            self.longest = Longest(
+                branches,
+                ignore_case=bool(folds),
+                word=query.word,
+                whole_line=query.whole_line,
+                check=self.ripgrep.patience.check,
+            )
 
     def _patterns_from_files(self) -> list[str]:
         patterns: list[str] = []
@@ -455,15 +514,16 @@ class Grep:
             "without": ["--count", "--include-zero", "--null", "--with-filename", "--max-count=1"],
             "counts": ["--count", "--null", "--with-filename", *limit],
         }
-        if query.output in listed:
-            return listed[query.output]
+        if query.output in listed or query.shows_nothing:
+            return listed.get(query.output, listed["files"])
         flags = ["--line-number", "--heading", "--null", "--with-filename"]
         if limits := [number for number in (most, query.max_count) if number is not None]:
             flags.append(f"--max-count={min(limits)}")
-        flags.extend((f"--max-columns={COLUMNS}", "--max-columns-preview"))
+        if self.longest is None:
+            flags.extend((f"--max-columns={COLUMNS}", "--max-columns-preview"))
         if self.verify:
             flags.append("--byte-offset")
-        if query.only_matching:
+        if query.only_matching and self.longest is None:
             flags.append("--only-matching")
         elif query.context:
             flags.extend((f"--before-context={query.before}", f"--after-context={query.after}"))

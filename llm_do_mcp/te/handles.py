@@ -150,8 +150,12 @@ def _blake2b() -> Any:
 
 def usual_folder() -> str:
     """The user's folder below the one for temporary files."""
-    temporary = next((folder for name in ("TMPDIR", "TEMP", "TMP") if (folder := os.environ.get(name))), "/tmp")
-    return os.path.join(temporary, KEPT)
+    return os.path.join(temporary_folder(), KEPT)
+
+
+def temporary_folder() -> str:
+    """The folder for temporary files, without `tempfile`, whose import takes as long as a small search."""
+    return next((folder for name in ("TMPDIR", "TEMP", "TMP") if (folder := os.environ.get(name))), "/tmp")
 
 
 def _files(folder: str) -> list[tuple[float, int, str]]:

@@ -25,7 +25,7 @@ from llm_do_mcp.te.writing import Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from llm_do_mcp.te.accounts import Accounts
     from llm_do_mcp.te.envelope import Line
@@ -72,7 +72,7 @@ class Hits:
         self._writer = Writer(
             query, accounts, workspace, around=literal_in(patterns, fixed=fixed).encode(), verify=verify
         )
-        self._asides = Asides(self._relative)
+        self._asides = Asides(workspace.tops)
         self._kinds = array("b")
         name = name_asked_for(patterns, fixed=fixed)
         self._finder: Finder | None = None
@@ -137,26 +137,39 @@ class Hits:
         return self._hot_zone
 
     def _hottest(self) -> str:
-        found: dict[bytes, int] = {}
+        folders: dict[bytes, int] = {}
         for path, count in zip(self._accounts.paths, self._accounts.counts, strict=True):
-            place = path[: path.rfind(b"/")]
-            found[place] = found.get(place, 0) + count
-        folders = {self._shown_folder(place): count for place, count in found.items()}
+            place = path[: path.rfind(b"/") + 1]
+            folders[place] = folders.get(place, 0) + count
+        here, tops = self._workspace.working_folder(), frozenset(top + b"/" for top in self._workspace.tops())
+
+        def within(zone: bytes) -> int:
+            """The hits in a folder and in those below it; of the working folder only its own."""
+            if zone == here:
+                return folders[zone]
+            return sum(count for folder, count in folders.items() if folder.startswith(zone))
+
+        def over(folder: bytes) -> bytes:
+            """The folder above; b"" where that is not searched, or the working folder, which would tell nothing."""
+            above = folder[: folder.rfind(b"/", 0, -1) + 1]
+            return b"" if folder in tops or here in (folder, above) else above
+
         total = sum(folders.values())
         order = sorted(folders)
         # What holds more than half of all hits holds the middle one.
         middle = bisect_right(list(accumulate(folders[folder] for folder in order)), total // 2)
         zone = order[middle]
-        while (held := _within(folders, zone)) <= HOT * total and (above := zone[:-1].rpartition("/")[0]):
-            zone = above + "/"
+        while (held := within(zone)) <= HOT * total and (above := over(zone)):
+            zone = above
         if held <= HOT * total:
-            largest: dict[str, int] = {}
+            largest: dict[bytes, int] = {}
             for folder, count in folders.items():
-                top = folder[: folder.index("/") + 1]
-                largest[top] = largest.get(top, 0) + count
-            top = max(largest, key=lambda top: largest[top])
-            zone, held = top, largest[top]
-        return f"{zone} ({100 * held // total}%)"
+                while above := over(folder):
+                    folder = above
+                largest[folder] = largest.get(folder, 0) + count
+            zone = max(largest, key=lambda top: largest[top])
+            held = largest[zone]
+        return f"{self._shown_folder(zone[:-1])} ({100 * held // total}%)"
 
     # ---- what each section holds ----
 
@@ -168,14 +181,19 @@ class Hits:
 
         def breadcrumb(taken: Sequence[Line], room: int) -> str:
             left = total() - len(taken)
-            return f"# TE: {left} more definition{'s' if left > 1 else ''}"[: max(room, 0)]
+            return f"# TE: {left} more definition{'s' if left > 1 else ''}"
 
         return total, breadcrumb
 
-    def _left(self, index: int) -> int:
-        """Hits of a file that are not in the section of definitions."""
-        lost = self._lost.get(index, 0)
-        return self._accounts.counts[index] - self._defined.get(index, 0) - self._writer.changed.get(index, 0) + lost
+    def _left(self) -> list[int]:
+        """By file, the hits that are not in the section of definitions."""
+        left = self._accounts.counts.tolist()
+        for fewer in (self._defined, self._writer.changed):
+            for index, number in fewer.items():
+                left[index] -= number
+        for index, number in self._lost.items():
+            left[index] += number
+        return left
 
     def _name_of(self, files: Sequence[int]) -> str:
         """` in tests and docs` for files aside, nothing for others."""
@@ -272,9 +290,6 @@ class Hits:
 
     # ---- paths ----
 
-    def _relative(self, folder: bytes) -> bytes:
-        return self._workspace.locate(folder + b"/")[1].encode("utf-8", "surrogateescape")
-
     def _folder(self, index: int) -> str:
         """The folder of a file as it is shown, with a `/` behind it."""
         path = self._accounts.paths[index]
@@ -283,13 +298,9 @@ class Hits:
     def _shown_folder(self, folder: bytes) -> str:
         if folder not in self._folders:
             root, relative = self._workspace.locate(folder + b"/")
-            self._folders[folder] = self._workspace.shown(root, relative) if relative or root.alias else "./"
+            shown = self._workspace.shown(root, relative)
+            self._folders[folder] = shown if shown.endswith("/") else f"{shown or '.'}/"
         return self._folders[folder]
-
-
-def _within(folders: Mapping[str, int], zone: str) -> int:
-    """The hits in a folder and in those below it."""
-    return sum(count for folder, count in folders.items() if folder.startswith(zone))
 
 
 class _Places:
@@ -316,7 +327,7 @@ class _Part:
 
     Args:
         files: The files.
-        left: How many hits of a file belong here.
+        left: How many hits of each file, of these and of others, belong here.
         folder: The folder of a file, as it is shown.
         named: What such files are, as in ` in tests and docs`; or nothing.
         changes: Whether `left` may change while lines are read.
@@ -325,7 +336,7 @@ class _Part:
     def __init__(
         self,
         files: Sequence[int],
-        left: Callable[[int], int],
+        left: Callable[[], list[int]],
         folder: Callable[[int], str],
         named: str,
         *,
@@ -340,23 +351,22 @@ class _Part:
 
     def total(self) -> int:
         if self._changes or self._total is None:
-            self._total = sum(map(self._left, self._files))
+            self._total = sum(map(self._left().__getitem__, self._files))
         return self._total
 
     def breadcrumb(self, taken: Sequence[Line], room: int) -> str:
         """What is not among the lines taken, by folder; its numbers add up. At most `room` characters."""
-        shown: dict[int, int] = {}
+        left = self._left()
         for line in taken:
-            shown[line.file] = shown.get(line.file, 0) + line.shows
+            left[line.file] -= line.shows
         folders: dict[str, int] = {}
         files = 0
         for index in self._files:
-            left = self._left(index) - shown.get(index, 0)
-            if left > 0:
+            if left[index] > 0:
                 files += 1
                 folder = self._folder(index)
-                folders[folder] = folders.get(folder, 0) + left
+                folders[folder] = folders.get(folder, 0) + left[index]
         total = sum(folders.values())
         if not total:
-            return "# TE: lines around the last matches are left out"[: max(room, 0)]
+            return "# TE: lines around the last matches are left out"
         return by_folder(f"{total} more{self._named} in {files} file{'s' if files > 1 else ''}", folders, room)

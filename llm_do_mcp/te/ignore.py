@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from llm_do_mcp.te.globs import Names, PathGlob
+from llm_do_mcp.te.globs import Names, PathGlob, expanded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ class Rule:
         text = text.rstrip("/")
         body = text.removeprefix("**/")
         self.last = body.rpartition("/")[2]
-        self._name = None if "/" in body else Names([body], ignore_case=ignore_case)
-        self._path = PathGlob(text.removeprefix("/"), ignore_case=ignore_case) if self._name is None else None
+        how = {"ignore_case": ignore_case, "classes": False}
+        self._name = None if "/" in body else Names([body], **how)
+        self._path = PathGlob(text.removeprefix("/"), **how) if self._name is None else None
 
     def matches(self, names: Sequence[str], *, is_folder: bool) -> bool:
         """Whether it is about a path, given as its names from the folder of the file on."""
@@ -58,8 +59,8 @@ class Rules:
     def __init__(self, lines: Iterable[str], depth: int, above: Sequence[str] = ()) -> None:
         self._depth = depth
         self._above = list(above)
-        self._rules = [Rule(text) for text in _meant(lines)][::-1]
-        self._any = Names(rule.last if rule.last != "**" else "*" for rule in self._rules)
+        self._rules = [Rule(glob) for text in _meant(lines) for glob in _globs(text)][::-1]
+        self._any = Names((rule.last if rule.last != "**" else "*" for rule in self._rules), classes=False)
 
     def decide(self, path: str, name: str, *, is_folder: bool) -> bool | None:
         """Whether a path (of names from the root) is ignored; None where this file does not say."""
@@ -84,6 +85,15 @@ def _meant(lines: Iterable[str]) -> list[str]:
         if len(meant) == MOST_LINES:
             break
     return meant
+
+
+def _globs(text: str) -> list[str]:
+    """A line as globs without braces, which ripgrep reads here too, other than git; none where it cannot be read."""
+    mark = "!" if text.startswith("!") else ""
+    try:
+        return [mark + glob for glob in expanded(text.removeprefix("!"))]
+    except ValueError:
+        return []
 
 
 def of_folder(folder: Folder, names: Iterable[str], depth: int, above: Sequence[str] = ()) -> tuple[Rules, ...]:

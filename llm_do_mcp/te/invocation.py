@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 
-from llm_do_mcp.te.envelope import Bare, Envelope, Frame, Json, Style, TeError, failure
+from llm_do_mcp.te.envelope import LEAST_KEPT, Bare, Envelope, Frame, Json, Style, TeError, failure
 from llm_do_mcp.te.settings import KEPT
 from llm_do_mcp.te.text import one_line
 
@@ -112,10 +112,12 @@ class Invocation:
             self.name = "handle"
             return self._chunk(arguments), 0
         if arguments[:1] == ["coach"]:
+            self.name = "coach"
+            if arguments[1:] == ["--help"]:
+                return self._help(self.name), 0
             from llm_do_mcp.te.coach import report
             from llm_do_mcp.te.telemetry import Log
 
-            self.name = "coach"
             log = Log(settings.base, settings.telemetry) if settings.telemetry else None
             return report(arguments[1:], log, self._frame), 0
         if not arguments or arguments[0] not in COMMANDS:
@@ -128,7 +130,7 @@ class Invocation:
         if arguments[1:] == ["--help"]:
             return self._help(self.name), 0
         command = self._command(self.name, arguments[1:], self.terms.roots)
-        if self.terms.session and not isinstance(form, Bare):
+        if self.terms.session and not isinstance(form, Bare) and self._frame.budget >= LEAST_KEPT:
             self._frame.keep = lambda sections: self._keep(command, arguments, sections)
         answer: tuple[str, int] = command.run(self._frame)
         self._input_size = getattr(command, "input_size", 0)
@@ -148,10 +150,9 @@ class Invocation:
         from llm_do_mcp.te.roots import Workspace
 
         terms, settings = self.terms, self.terms.settings
-        base = ""
+        here = ""
         if settings.root is not None and isinstance(folder := roots.get("."), str):
-            below = os.path.relpath(os.path.realpath(folder), settings.root).replace(os.sep, "/")
-            base = "" if below == "." or f"{below}/".startswith("../") else below
+            here = os.path.realpath(folder)
             roots = {".": settings.root}
         self._workspace = Workspace(
             roots,
@@ -159,7 +160,7 @@ class Invocation:
             suffixes=terms.suffixes,
             left_out=terms.left_out,
             guarded=terms.confine,
-            base=base,
+            here=here,
             open_ended=settings.allow_outside_root and not terms.confine,
             gitignore=settings.respect_gitignore,
             unlisted=terms.unlisted,

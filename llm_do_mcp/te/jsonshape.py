@@ -147,7 +147,7 @@ class _Reader:
 _ENDS = (",", "first key", "first value")
 
 
-def shape_of(text: bytes, *, goes_on: bool = False) -> tuple[str, int | None]:
+def shape_of(text: bytes, *, goes_on: bool) -> tuple[str, int | None]:
     """The shape, such as `[1,200 x {id number, name string, tags [0-3 x string]}]`.
 
     Args:

@@ -105,6 +105,7 @@ LANGUAGES = {
     ),
     "ruby": Language(
         "def class module alias attr_accessor attr_reader attr_writer",
+        modifiers="private protected public private_class_method module_function",
         forms="assigned",
         imports="require",
         comments="#",

@@ -17,7 +17,7 @@ def by_folder(told: str, folders: Mapping[str, int], room: int) -> str:
     Args:
         told: How it starts: the total, and of what.
         folders: How much was left out of each folder, as it is shown.
-        room: Characters that it may have.
+        room: Characters that it may have; with no folder it may be longer.
     """
     told = f"# TE: {told}"
     total = sum(folders.values())
@@ -28,4 +28,4 @@ def by_folder(told: str, folders: Mapping[str, int], room: int) -> str:
         longer = f"{told}: {', '.join([*named, *([f'{elsewhere} elsewhere'] if elsewhere else [])])}"
         if len(longer) <= room:
             return longer
-    return told[: max(room, 0)]
+    return told

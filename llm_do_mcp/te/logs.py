@@ -23,6 +23,7 @@ _TIME = re.compile(
     rb"<?(?:\d{1,3}>)?(?P<syslog>" + _MONTH + rb" [ \d]\d \d\d:\d\d:\d\d)\s+\S+"
     rb'|(?:[^"]{0,60}?|.{0,60}?\b(?:time|ts|timestamp)"?\s?[=:]\s?")'
     rb"(?:(?<!\d)(?P<date>\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d(?::\d\d)?)"
+    rb"(?:(?:[.,]\d{1,9})?(?P<zone>Z|[+-]\d\d:?\d\d)\b)?"
     rb"|(?<!\d)(?P<access>\d\d/" + _MONTH + rb"/\d{4}[: ]\d\d:\d\d:\d\d))"
 )
 _BEFORE = (
@@ -65,12 +66,16 @@ class Log:
             self.levels[level] = self.levels.get(level, 0) + 1
 
     def _read_time(self, time: re.Match[bytes]) -> None:
-        kind = str(time.lastgroup)
+        kind = next(name for name in ("syslog", "date", "access") if time[name])
         shown = time[kind]
+        if time["zone"]:
+            kind, shown = "zone", shown + time["zone"]
         self._kind = self._kind or kind
         if kind != self._kind:
             return  # not to be compared with the others
         order = self._order(kind, shown)
+        if not order:
+            return
         if not self.first or order < self._span[0]:
             self.first, self._span = shown, (order, self._span[1])
         if not self.last or order > self._span[1]:
@@ -78,6 +83,8 @@ class Log:
 
     def _order(self, kind: str, shown: bytes) -> bytes:
         """What sorts as time does."""
+        if kind == "zone":
+            return _in_utc(shown.decode().replace("/", "-"))
         if kind == "date":
             return shown.replace(b"/", b"-").replace(b"T", b" ")
         if kind == "access":
@@ -87,6 +94,15 @@ class Log:
             self._first_month = month
         # Without a year: what seems to be long before the first line is of the year after it.
         return b"%02d %s" % ((month - self._first_month + 1) % 12, shown[4:])
+
+
+def _in_utc(time: str) -> bytes:
+    from datetime import UTC, datetime
+
+    try:
+        return datetime.fromisoformat(time).astimezone(UTC).isoformat().encode()
+    except (ValueError, OverflowError):  # a day that there is not
+        return b""
 
 
 def _level(line: bytes, at: int) -> str:

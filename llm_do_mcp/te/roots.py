@@ -261,9 +261,10 @@ class Workspace:
         suffixes: Alias → the only suffixes that may be seen there.
         left_out: Alias → why that folder is not searched.
         guarded: Whether paths must not lead out of the roots.
-        base: Where in a plain workspace the command runs: paths are relative to this folder below the root.
+        here: The folder that paths in a plain workspace are relative to, where that is not the root.
         open_ended: Whether a plain workspace that is not guarded may be left by a path that is typed.
         gitignore: Whether `.gitignore` files hold.
+        lists_all: Whether no `.llm-doignore` holds.
         unlisted: Alias → the text of a `.llm-doignore` that holds there, and where the root lies from it.
 
     Raises:
@@ -278,14 +279,16 @@ class Workspace:
         suffixes: Mapping[str, Sequence[str]],
         guarded: bool,
         left_out: Mapping[str, str] | None = None,
-        base: str = "",
+        here: str = "",
         open_ended: bool = False,
         gitignore: bool = True,
+        lists_all: bool = False,
         unlisted: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
         self.left_out = left_out or {}
         self.gitignore = gitignore
-        self._base = base.split("/") if base else []
+        self._lists_all = lists_all
+        self._here = here
         self._unlisted = dict(unlisted or {})
         self._rules: dict[Root, Unlisted] = {}
         self._named: list[tuple[Root, str]] = []
@@ -305,6 +308,7 @@ class Workspace:
         if not self.roots:
             raise TeError("nothing_to_search", "there is no folder to search")
         self.plain = not self.roots[0].alias
+        self._base, self._above = _between(here, self.roots[0].path) if here else ([], [])
         beyond = open_ended and os.name == "posix"
         self._beyond = Root("", "/", None, guarded=False, contained=False) if beyond else None
         """Where paths lead that leave the workspace; None if they must not."""
@@ -366,7 +370,7 @@ class Workspace:
         except TeError:
             if self._beyond is None:
                 raise
-            path = os.path.normpath(os.path.join(self.roots[0].path, *self._base, argument))
+            path = os.path.normpath(os.path.join(self._here or self.roots[0].path, argument))
             if (place := self._place(self._beyond, path.lstrip("/"), shown, itself=itself)) is None:
                 raise missing from None
             return [place]
@@ -403,18 +407,27 @@ class Workspace:
             path = path.replace("\\", "/")
         parts = list(self._base)
         base = self.roots[0].path.rstrip("/")
+        inside = not self._above
         if self.plain and not self.guarded and (path + "/").startswith(base + "/"):
-            path, parts = path[len(base) + 1 :] or ".", []
+            path, parts, inside = path[len(base) + 1 :] or ".", [], True
         if path.startswith("/") or (os.name == "nt" and ":" in path):
             raise outside
         for part in path.split("/"):
-            if part == "..":
-                if not parts:
-                    raise outside
+            if part == ".." and parts and parts[-1] != "..":
                 parts.pop()
+            elif part == ".." and inside:
+                raise outside
             elif part not in ("", "."):
                 parts.append(part)
-        return parts
+        return parts if inside else self._below(parts, shown)
+
+    def _below(self, parts: list[str], shown: str) -> list[str]:
+        """Names from a folder that is not in the root, as those below it; what lies on the way stands for the root."""
+        if parts == self._above[: len(parts)]:
+            return []
+        if parts[: len(self._above)] != self._above:
+            raise TeError("outside", f"{shown} is outside what may be searched, which is {'/'.join(self._above)}")
+        return parts[len(self._above) :]
 
     def _place(self, root: Root, relative: str, shown: str, *, itself: bool) -> Place | None:
         """What is there, or None if nothing is."""
@@ -436,6 +449,15 @@ class Workspace:
             raise unreadable
         return Place(root, relative, found.st_size if kind == "f" else None, kind)
 
+    def working_folder(self) -> bytes:
+        """The folder that paths are relative to, as paths start that ripgrep prints; b"" where it is not searched."""
+        plain = self.plain and not self._above and self.roots[0].mount is not None
+        return os.fsencode("".join(f"{name}/" for name in (self.roots[0].mount, *self._base))) if plain else b""
+
+    def tops(self) -> list[bytes]:
+        """The roots, as the paths start that ripgrep prints."""
+        return [os.fsencode(start[:-1]) for start, _ in self._mounted]
+
     def locate(self, path: bytes) -> tuple[Root, str]:
         """The root and the relative path of a path that ripgrep printed."""
         name = os.fsdecode(path)
@@ -450,7 +472,7 @@ class Workspace:
         together = b"\n".join(paths)
         folded = together.lower()
         may_hide = not together.isascii() or any(os.fsencode(name) in folded for name in self.hidden)
-        if not paths or not (may_hide or any(self._has_rules(root) for _, root in self._mounted)):
+        if not paths or not (may_hide or self.has_rules):
             return [True] * len(paths)
         return list(map(self._is_seen, paths))
 
@@ -458,6 +480,11 @@ class Workspace:
         """Whether a file that ripgrep found by following links lies where paths may lead."""
         root, relative = self.locate(path)
         return not root.contained or not root.leads_out(relative)
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether files that ripgrep finds may not be seen, other than by hidden names."""
+        return any(self._has_rules(root) for _, root in self._mounted)
 
     def _has_rules(self, root: Root) -> bool:
         return root.suffixes is not None or self._rules_of(root).any
@@ -470,8 +497,7 @@ class Workspace:
 
     def unlists(self, root: Root, relative: str, *, is_folder: bool) -> bool:
         """Whether a `.llm-doignore` keeps a path out of what is found; what is named itself is found all the same."""
-        rules = self._rules_of(root)
-        if not rules.any:
+        if self._lists_all or not (rules := self._rules_of(root)).any:
             return False
         named = [name for place, name in self._named if place is root and f"{relative}/".startswith(f"{name}/")]
         return rules.hide(relative, max(map(len, named), default=0), is_folder=is_folder)
@@ -493,20 +519,22 @@ class Workspace:
 
     def shown(self, root: Root, relative: str) -> str:
         """A file's name in the answer, usable as a path in the next command."""
-        if root.alias:
-            return shown_path(f"{root.alias}/{relative}")
-        if root is self._beyond:
-            return shown_path(f"/{relative}")
-        name = shown_path(self._from_base(relative) if self._base else relative)
-        return f"./{name}" if name.startswith(("#", "[", "-")) else name  # it must look like nothing but a path
+        name = shown_path(self.typed(root, relative))
+        return f"./{name}" if name.startswith(("#", "[", "-")) and not root.alias else name  # nothing but a path
 
-    def _from_base(self, relative: str) -> str:
-        """A path below the root, as it is typed in the folder in which the command runs."""
-        names, base = relative.split("/"), self._base
+    def typed(self, root: Root, relative: str) -> str:
+        """A path as it is typed in the folder in which the command runs; "" for that folder."""
+        if root.alias:
+            return f"{root.alias}/{relative}"
+        if root is self._beyond:
+            return f"/{relative}"
+        if not self._base and not self._above:
+            return relative
+        names, base = relative.split("/") if relative else [], self._base
         same = 0
-        while same < min(len(base), len(names) - 1) and names[same] == base[same]:
+        while same < min(len(base), len(names)) and names[same] == base[same]:
             same += 1
-        return "../" * (len(base) - same) + "/".join(names[same:])
+        return "/".join([*self._above, *[".."] * (len(base) - same), *names[same:]])
 
     def anchored(self, glob: str) -> list[str]:
         """A caller's glob for ripgrep. One with a `/` inside starts at an alias, or else in each of the roots."""
@@ -516,6 +544,9 @@ class Workspace:
             return [glob]
         if self.plain:
             base = "".join(f"/{escaped_glob(name)}" for name in self._base)
+            above = "/".join(["", *self._above])
+            if above and (below := f"/{body.removeprefix('./').lstrip('/')}").startswith(f"{above}/"):
+                return [mark + below.removeprefix(above)]
             return [f"{mark}{base}/{body.lstrip('/')}" if base else glob]
         from fnmatch import fnmatchcase
 
@@ -530,10 +561,20 @@ class Workspace:
 
     def excluded(self, root: Root, globs: Sequence[str]) -> bool:
         """Whether a glob without a `/` inside (`--exclude-dir=alias`) excludes a whole root by its alias."""
+        names = [glob[1:].rstrip("/") for glob in globs if glob.startswith("!")]
+        if not names:
+            return False
         from fnmatch import fnmatchcase
 
-        names = [glob[1:].rstrip("/") for glob in globs if glob.startswith("!")]
         return any(fnmatchcase(root.alias, name) for name in names if "/" not in name)
+
+
+def _between(here: str, root: str) -> tuple[list[str], list[str]]:
+    """The names from the root to a folder in it; or else those from a folder that is not in it to the root."""
+    down, up = (
+        os.path.relpath(end, start).replace(os.sep, "/").split("/") for end, start in ((here, root), (root, here))
+    )
+    return ([], up) if down[0] == ".." else ([name for name in down if name != "."], [])
 
 
 def _folded(name: str) -> str:

@@ -64,7 +64,7 @@ class Settings:
         workspace, telemetry, coach = (given.get(name, {}) for name in ("workspace", "telemetry", "coach"))
         self.enabled: bool = given.get("enabled", True)
         self.root: str | None = None
-        """The folder that may be searched, instead of the working directory."""
+        """The folder that may be searched, instead of the working directory; the file's own unless it says another."""
         if "root" in workspace:
             self.root = os.path.realpath(os.path.join(base, os.path.expanduser(workspace["root"])))
         self.respect_gitignore: bool = workspace.get("respect_gitignore", True)
@@ -120,7 +120,10 @@ def load(folder: str) -> Settings:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise TeError("invalid_config", f"{FILE}: {one_line(str(reason))}") from error
-    return Settings(section, base, f"{FILE}: {SECTION}")
+    settings = Settings(section, base, f"{FILE}: {SECTION}")
+    if section is not None and settings.root is None:
+        settings.root = os.path.realpath(base)
+    return settings
 
 
 def _check(given: object, keys: Mapping[str, Any], where: str) -> None:

@@ -41,10 +41,32 @@ def _json(path: str, file: TextFile) -> list[str]:
 def _json_lines(path: str, file: TextFile) -> list[str]:
     from llm_do_mcp.te.jsonshape import shape_of
 
-    first = file.beginning(READ).partition(b"\n")[0]
-    number = "" if file.tally.lines is None else f"{file.tally.lines:,} records, "
+    text = file.beginning(READ)
+    first = text.partition(b"\n")[0]
+    lines = text.split(b"\n")
+    if file.size > READ or not lines[-1]:
+        lines.pop()
+    broken = [number for number, line in enumerate(lines, 1) if not _is_json(line)]
+    number = "" if file.tally.lines is None else f"{file.tally.lines - len(broken):,} records, "
     told, fault = shape_of(first, goes_on=len(first) == READ)
-    return [*_wrapped("shape", [f"{number}the first {told}"]), *_fault(first, fault)]
+    others = f"broken: {len(broken):,} of {len(lines):,} lines are not JSON, the first is line {(broken or [0])[0]:,}"
+    return [
+        *_wrapped("shape", [f"{number}the first {told}"]),
+        *_fault(first, fault),
+        *([others] if broken and broken != [1] else []),
+    ]
+
+
+def _is_json(line: bytes) -> bool:
+    import json
+
+    try:
+        json.loads(line)
+    except RecursionError:  # too deep to be looked at, and so not held to be broken
+        return True
+    except ValueError:
+        return not line.strip()
+    return True
 
 
 def _fault(text: bytes, at: int | None) -> list[str]:

@@ -116,6 +116,13 @@ def _is_object(line: bytes) -> bool:
 def _is_table(lines: Sequence[bytes]) -> bool:
     whole = [line for line in lines[:-1] if line]
     return len(whole) >= 2 and any(
-        len({line.count(mark) for line in whole}) == 1 and whole[0].count(mark) >= least
+        len({line.count(mark) for line in whole}) == 1
+        and whole[0].count(mark) >= least
+        and not all(_is_sentence(line, mark) for line in whole)
         for mark, least in ((b"\t", 1), (b",", 2), (b";", 2), (b"|", 2))
     )
+
+
+def _is_sentence(line: bytes, mark: bytes) -> bool:
+    """Whether a space follows each mark, and some part has as many words as few cells have."""
+    return line.count(mark + b" ") == line.count(mark) and any(len(part.split()) > 3 for part in line.split(mark))

@@ -6,6 +6,12 @@ counted by the search all the same, but cannot be shown.
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
+
+from llm_do_mcp.te.handles import temporary_folder
+from llm_do_mcp.te.roots import HANDLES
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,6 +19,8 @@ if TYPE_CHECKING:
 
 IN_MEMORY = 1 << 20
 CAP = 256 << 20
+READ_APART = os.path.isdir(HANDLES)
+"""Whether a file without a name can be opened once more, and then has a second place at which it is read."""
 _PIECE = 1 << 20
 
 
@@ -69,19 +77,32 @@ class Spool:
         return self._file is None
 
     def handle(self) -> int:
-        """A handle on the file in which a larger result is, at its beginning: for a program that reads all of it."""
+        """A new handle on the file in which a larger result is, at its beginning: for a program that reads all of it.
+
+        Whoever asks closes it. Only where `READ_APART` may several be read at a time, and while the spool is read.
+        """
         assert self._file is not None
+        if READ_APART:
+            return os.open(f"{HANDLES}/{self._file.fileno()}", os.O_RDONLY)
         self._moved = True
         self._file.seek(0)
-        return self._file.fileno()
+        return os.dup(self._file.fileno())
 
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
 
     def _move_to_file(self) -> None:
-        from tempfile import TemporaryFile
-
-        self._file = TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as the spool
+        self._file = _unnamed_file()
         self._file.write(self._memory)
         self._memory = bytearray()
+
+
+def _unnamed_file() -> IO[bytes]:
+    """A temporary file; where the system has such without a name (Linux), `tempfile` need not be loaded for it."""
+    with suppress(AttributeError, OSError):
+        handle = os.open(temporary_folder(), os.O_TMPFILE | os.O_RDWR, 0o600)
+        return open(handle, "w+b", buffering=0)
+    from tempfile import TemporaryFile
+
+    return TemporaryFile(buffering=0)

@@ -17,8 +17,11 @@ from llm_do_mcp.te.envelope import TeError
 from llm_do_mcp.te.globs import Names, expanded
 from llm_do_mcp.te.ignore import Rule
 from llm_do_mcp.te.patience import Patience
+from llm_do_mcp.te.pattern import APART
+from llm_do_mcp.te.perl import KEPT, for_python
 from llm_do_mcp.te.roots import HANDLES, Place, Root, Workspace
 from llm_do_mcp.te.walk import Walk
+from llm_do_mcp.te.writing import OMITTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,11 +62,9 @@ TYPES = {
 }
 BLOCK = 64 << 10
 """Bytes that are read at once, as ripgrep does: what precedes the first NUL by more is told before it is met."""
-_OMITTED = b" [... omitted end of long line]"
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _FOREVER = float("inf")
-_POSIX_CLASS = re.compile(r"\[([:.=])\^?\w+\1\]")
 
 
 class _Refused(Exception):
@@ -110,6 +111,8 @@ class StandIn:
         """Whether a file is searched also where it turns out to be binary."""
         self._rules = self._all_rules()
         self._types, self._not_types = (self._names_of_types(name) for name in ("type", "type-not"))
+        self._folds = False
+        """Whether case is ignored."""
         self._pattern = None if self.asked.has("files") else self._compiled()
         self._most = self.asked.number("max-count")
         self._largest = self.asked.number("max-filesize")
@@ -139,6 +142,7 @@ class StandIn:
             guarded=self.asked.has("guarded"),
             open_ended=not self.asked.has("guarded"),  # who started us has settled where paths may lead
             gitignore=not self.asked.has("no-ignore-vcs"),
+            lists_all=True,  # who started us leaves out what is not listed
         )
         root = workspace.roots[0]
         try:
@@ -165,6 +169,8 @@ class StandIn:
     def _file(self, root: Root, relative: str, shown: bytes) -> None:
         if self.asked.has("files"):
             self.found = True
+            if not self.asked.has("quiet"):
+                self.out.write(shown + b"\0")
             return
         try:
             handle = root.open(relative)
@@ -218,6 +224,11 @@ class StandIn:
 
     def _compiled(self) -> re.Pattern[str]:
         patterns = self.asked.lists.get("regexp", [])
+        if self.asked.has("pcre2"):
+            try:
+                patterns = list(map(for_python, patterns))
+            except ValueError as error:
+                raise _Refused(f"regex parse error:\nerror: {error}") from error
         if self.asked.has("fixed-strings"):
             patterns = list(map(re.escape, patterns))
         whole = "|".join(f"(?:{pattern})" for pattern in patterns)
@@ -226,10 +237,9 @@ class StandIn:
         if self.asked.has("line-regexp"):
             whole = rf"^(?:{whole})$"
         smart = self.asked.has("smart-case") and not any(character.isupper() for character in whole)
-        if self.asked.has("pcre2") and _POSIX_CLASS.search(whole):
-            raise _Refused("regex parse error:\nerror: without ripgrep, -P takes no [:class:], [.x.] or [=x=]")
+        self._folds = smart or self.asked.has("ignore-case")
         try:
-            return re.compile(whole, re.IGNORECASE if smart or self.asked.has("ignore-case") else 0)
+            return re.compile(whole.translate(APART), re.IGNORECASE) if self._folds else re.compile(whole)
         except (re.error, RecursionError, OverflowError, ValueError) as error:
             raise _Refused(f"regex parse error:\nerror: {str(error) or 'it is too deep'}") from error
 
@@ -255,13 +265,15 @@ class StandIn:
             if source.is_binary and not self._with_binary:
                 return
             text = _text(line)
-            if bool(pattern.search(text)) is invert:
+            read = text.translate(APART) if self._folds and not line.isascii() else text
+            is_over = self._most is not None and lines >= self._most
+            if is_over and not printed.wants_after:
+                break
+            if is_over or bool(pattern.search(read)) is invert:
                 printed.context(number, offset, line)
                 continue
-            if self._most is not None and lines >= self._most:
-                break
             lines += 1
-            occurrences = [found.span() for found in pattern.finditer(text)] if every else []
+            occurrences = list(map(_span, pattern.finditer(read))) if every else []
             matches += len(occurrences) or 1
             if stops_at_first or (source.is_binary and not printed.lists):
                 break
@@ -291,7 +303,8 @@ class _Printed:
         self._shown = shown
         self._begun = False
         self._last = 0  # the number of the last line that was printed
-        self._wanted_after = 0
+        self.wants_after = 0
+        """How many lines more are wanted around the last hit."""
         self._waiting: list[tuple[int, int, bytes]] = []
         self.lists = any(map(self._asked.has, ("count", "count-matches", "files-with-matches")))
 
@@ -302,11 +315,11 @@ class _Printed:
             self._line(*line, b"-")
         self._waiting.clear()
         self._line(number, offset, text, b":")
-        self._wanted_after = self._search._after
+        self.wants_after = self._search._after
 
     def context(self, number: int, offset: int, text: bytes) -> None:
-        if self._wanted_after:
-            self._wanted_after -= 1
+        if self.wants_after:
+            self.wants_after -= 1
             self._line(number, offset, text, b"-")
         elif self._search._before:
             self._waiting = [*self._waiting, (number, offset, text)][-self._search._before :]
@@ -337,7 +350,7 @@ class _Printed:
         self._last = number
         columns = self._asked.number("max-columns")
         if columns is not None and len(text) >= columns:
-            text = _bytes(_text(text)[:columns]) + _OMITTED
+            text = _bytes(_text(text)[:columns]) + OMITTED
         if self._asked.has("line-number"):
             out.write(b"%d%s" % (number, mark))
         if self._asked.has("byte-offset"):
@@ -393,6 +406,12 @@ def _blocks(file: BufferedReader[FileIO], *, is_utf_16: bool) -> Iterator[bytes]
         return iter(lambda: file.read(BLOCK), b"")
     decoded = TextIOWrapper(file, encoding="utf-16", errors="replace", newline="\n")
     return (text.encode("utf-8", "replace") for text in iter(lambda: decoded.read(BLOCK), ""))
+
+
+def _span(found: re.Match[str]) -> tuple[int, int]:
+    """Where an occurrence begins and ends."""
+    start = found.start(KEPT) if KEPT in found.re.groupindex else -1
+    return start if start >= 0 else found.start(), found.end()
 
 
 def _text(line: bytes) -> str:

@@ -23,6 +23,8 @@ _SQL, _HEADER = LANGUAGES["sql"], LANGUAGES["header"]
 _MOST_OCCURRENCES = 4
 _SPACE = b" \t"
 _WORD = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+IN_A_WORD = frozenset(_WORD[at : at + 1] for at in range(len(_WORD)))
+"""Characters beside a name that is a part of a longer one."""
 _POINTERS = b"*&"
 NO_DEFINITION_AFTER = frozenset((b"(", b",", b"=", b"!", b"+", b"<", b"{", b"|", b"%", b"?", b"/", b">"))
 NO_DEFINITION_BEFORE = frozenset((b".", b",", b"+", b"%", b"?", b"/", b"|"))

@@ -115,7 +115,7 @@ def command_event(
     truncated: bool = False,
     handle: str = "",
     seconds: float | None = None,
-    error: str = "",
+    error: str,
     strategy: str = "",
 ) -> Event:
     """What is told of one command.
@@ -157,11 +157,17 @@ def command_event(
 
 def next_action(before: Event, now: Event) -> str:
     """What a command shows about the one before it: a key of `SCORES`, or "" for nothing."""
-    if before["mode"] == "error" or "coach" in (before["cmd"], now["cmd"]):
+    if before["mode"] == "error" or _asks_about_te(before) or _asks_about_te(now):
         return ""
     if now["cmd"] == "handle":
         return "uses_handle"
     return "repeats" if before["cmd"] == now["cmd"] and _similar(before, now) else "proceeds"
+
+
+def _asks_about_te(event: Event) -> bool:
+    """Whether it is a report, or help, and no step of a task."""
+    name, mode = str(event["cmd"]), str(event["mode"])
+    return name == "coach" or (name == "te" and mode != "error")
 
 
 def _is_event(event: object) -> bool:

@@ -33,7 +33,7 @@ class Unlisted:
         """Whether there is such a file."""
         return bool(self._rules)
 
-    def hide(self, path: str, named: int = 0, *, is_folder: bool) -> bool:
+    def hide(self, path: str, named: int, *, is_folder: bool) -> bool:
         """Whether a path is kept out, by itself or with a folder that it lies in.
 
         Args:

@@ -45,11 +45,6 @@ class Entry:
             return self._folder.stat(self.name)
         return self.root.stat(self.relative, itself=self.kind == "l")
 
-    @property
-    def path(self) -> str:
-        """The path with its alias, not escaped."""
-        return f"{self.root.alias}/{self.relative}" if self.root.alias else self.relative
-
     def is_empty_folder(self) -> bool:
         """Whether it is a folder in which nothing lies, hidden or not; raises `OSError`."""
         folder = self._folder.enter(self.name) if self._folder else self.root.folder(self.relative)

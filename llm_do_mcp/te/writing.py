@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 COLUMNS = 512
 """Bytes of a line that ripgrep prints."""
+OMITTED = b" [... omitted end of long line]"
+"""What ripgrep puts in place of the rest."""
 LINE_CHARACTERS = 300
 BEFORE = 80
 """Characters before the match that a line which is cut keeps."""

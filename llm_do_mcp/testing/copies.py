@@ -13,8 +13,8 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 
 from llm_do_mcp.errors import UsageError
+from llm_do_mcp.leftovers import SKIPPED
 from llm_do_mcp.project.checked import quoted
-from llm_do_mcp.project.scan import SKIPPED
 from llm_do_mcp.sandbox.root import STATE_FOLDER, Root
 
 LEFT_OUT = frozenset({*SKIPPED, STATE_FOLDER})

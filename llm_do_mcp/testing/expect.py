@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from llm_do_mcp.errors import LlmDoError, ProjectError
+from llm_do_mcp.errors import LlmDoError
 from llm_do_mcp.project.files import ProjectFiles
-from llm_do_mcp.project.paths import project_path
 from llm_do_mcp.project.schema_files import SelfContained
 from llm_do_mcp.runtime.display import cut
 from llm_do_mcp.runtime.function import JSON
@@ -81,7 +80,7 @@ def _pieces(name: str, pieces: tuple[str, ...], whole: str) -> list[str]:
 def _schema(given: dict[str, Any] | str, root: str) -> Mapping[str, Any]:
     if isinstance(given, dict):
         return given
-    return SelfContained(ProjectFiles(root).read_bytes, str).file(project_path(given))
+    return SelfContained(ProjectFiles(root).read_bytes, str).file(given)
 
 
 def _of_files(expected: Mapping[str, tuple[str, ...]], files: Mapping[str, str]) -> Iterator[str]:
@@ -99,8 +98,6 @@ def _of_files(expected: Mapping[str, tuple[str, ...]], files: Mapping[str, str])
 async def _asserted(reference: str, outcome: Outcome, bench: Workbench) -> list[str]:
     """What a Python assertion says. It runs where all of the project's Python does."""
     file, _, name = reference.partition(":")
-    if not file.endswith(".py") or not name.isidentifier():
-        raise ProjectError(f"python: {reference!r} is no function; write file.py:function")
     result = {
         "status": outcome.status,
         "output": outcome.output,
@@ -109,7 +106,7 @@ async def _asserted(reference: str, outcome: Outcome, bench: Workbench) -> list[
         "account": dict(outcome.account),
     }
     try:
-        await bench.host.evaluate(project_path(file), name, result, timeout=ASSERTION_S)
+        await bench.host.evaluate(file, name, result, timeout=ASSERTION_S)
     except LlmDoError as error:
         return [f"python: {error}"]
     return []

@@ -14,14 +14,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from llm_do_mcp.errors import LlmDoError
+from llm_do_mcp.errors import InvalidInput, LlmDoError, UsageError
 from llm_do_mcp.models.replay import replayed
 from llm_do_mcp.project.load import Project
-from llm_do_mcp.project.paths import project_path
-from llm_do_mcp.runtime.account import calls_model
+from llm_do_mcp.runtime.account import account, calls_model
 from llm_do_mcp.runtime.approvals import Approvals, of_project
+from llm_do_mcp.runtime.definition import Definition
 from llm_do_mcp.runtime.display import cut, escape
 from llm_do_mcp.runtime.engine import Asks, Done, Engine
 from llm_do_mcp.runtime.question import Answer, Question
@@ -35,7 +35,11 @@ from llm_do_mcp.testing.expect import Outcome, differences
 from llm_do_mcp.testing.suite import Asked, Case
 from llm_do_mcp.toolsets.workbench import Workbench
 
+if TYPE_CHECKING:
+    from llm_do_mcp.project.effective import Worker
+
 BY = "the test"
+NO_CLIENT = "a test has no MCP client, which could lend its model"
 
 
 @dataclass(frozen=True)
@@ -130,35 +134,41 @@ async def _played(case: Case, project: Project) -> tuple[list[str], bool]:
 
 
 async def _run(case: Case, bench: Workbench, engine: Engine, settled: Approvals, listed: _Answers) -> Done:
-    worker = bench.worker(_worker_of(case, bench))
-    copies.check_inside(bench.project.root, worker.roots)
-    bench.check_model(worker)
-    stated = case.keys.input
-    given: Mapping[str, Any] = stated if isinstance(stated, Mapping) else {"input": stated}
-    if (wrong := problem(worker.tool_schema, given)) is not None:
-        raise LlmDoError(f"input of worker {worker.id}: {wrong}")
-    value = worker_input(worker, given, ())
-    assert isinstance(value, dict)
-    roots, attachments = attached_files(
-        [os.path.join(bench.project.root, project_path(file)) for file in case.keys.attach]
-    )
-    if attachments:
-        value["attachments"] = attachments
-    definition = bench.define_call(worker_declaration(bench, worker, (*bench.project.roots, *roots)), value, ())
-    await bench.check(worker)
+    """The call that a test makes; one that is refused before a run of it begins has failed, as a run can."""
+    name = case.keys.worker or bench.project.entry
+    if name is None:
+        raise LlmDoError("the project has no entry worker; name one with `worker`")
+    try:
+        worker = bench.worker(name)
+        definition = await _defined(case, bench, worker)
+    except UsageError:
+        raise  # it is the test that cannot be played
+    except LlmDoError as error:
+        return Done("", "failed", None, str(error), account("", "failed", ()))
     run = await engine.start(worker.id, definition)
     while True:
         event = await engine.advance(run)
         if isinstance(event, Done):
             return event
         assert isinstance(event, Asks)
+        engine.lend_none(event, NO_CLIENT)
         for question in event.questions:
             if question in engine.questions(run):
                 await engine.answer(run, question.key, settled.answer(question) or listed.answer(question))
 
 
-def _worker_of(case: Case, bench: Workbench) -> str:
-    name = case.keys.worker or bench.project.entry
-    if name is None:
-        raise LlmDoError("the project has no entry worker; name one with `worker`")
-    return name
+async def _defined(case: Case, bench: Workbench, worker: Worker) -> Definition:
+    copies.check_inside(bench.project.root, worker.roots)
+    bench.check_model(worker)
+    stated = case.keys.input
+    given: Mapping[str, Any] = stated if isinstance(stated, Mapping) else {"input": stated}
+    if (wrong := problem(worker.tool_schema, given)) is not None:
+        raise InvalidInput(f"input of worker {worker.id}: {wrong}")
+    value = worker_input(worker, given, ())
+    assert isinstance(value, dict)
+    files = [os.path.join(bench.project.root, file) for file in case.keys.attach]
+    roots, attachments = attached_files(files, worker.attachment_policy)
+    if attachments:
+        value["attachments"] = attachments
+    await bench.check(worker)
+    return bench.define_call(worker_declaration(bench, worker, (*bench.project.roots, *roots)), value, ())

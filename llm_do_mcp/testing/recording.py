@@ -42,17 +42,24 @@ async def record(store: Store, row: RunRow, redact: Redactor, root: str, file: s
         file: The file, relative to the project; one that is there is replaced.
 
     Raises:
-        UsageError: The file has another suffix.
+        UsageError: The file has another suffix, or lies outside the project.
     """
     if not is_recording(file):
         raise UsageError(f"{quoted(file)} cannot hold a recording; name a file that ends in {SUFFIX}")
     shown = redact.knowing(await store.secrets(row.id))
     events = [shown.data(asdict(_compared(event))) for event in await store.events(row.id)]
     text = json.dumps({"format": FORMAT, "run": row.id, "events": events}, ensure_ascii=False, indent=1)
-    path = os.path.join(root, project_path(file))
+    path = os.path.join(root, _path(file))
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8", newline="\n") as out:
         out.write(text + "\n")
+
+
+def _path(file: str) -> str:
+    try:
+        return project_path(file)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def _compared(event: Event) -> Event:
@@ -82,8 +89,9 @@ def read(root: str, file: str) -> Recording:
 
     Raises:
         ProjectError: The file is none.
+        UsageError: It lies outside the project.
     """
-    path = project_path(file)
+    path = _path(file)
     found = parse_json(decode(ProjectFiles(root).read_bytes(path), path), path)
     try:
         if found["format"] == FORMAT:

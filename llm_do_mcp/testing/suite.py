@@ -13,13 +13,15 @@ in it is not asked, fails the test. So a test of a worker that writes is a revie
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import model_validator
+from pydantic import AfterValidator, Tag, model_validator
 
 from llm_do_mcp.errors import ProjectError, UsageError
-from llm_do_mcp.project.checked import Checked, Count, Text, TextOrTexts, Texts, check, quoted
+from llm_do_mcp.project.checked import LIST, WORD, Checked, Count, Text, TextOrTexts, check, list_or_word, quoted
 from llm_do_mcp.project.files import ProjectFiles, decode
+from llm_do_mcp.project.paths import ProjectPath, project_path
+from llm_do_mcp.project.schema import checked
 from llm_do_mcp.project.strictyaml import load
 
 FOLDER = "tests"
@@ -41,6 +43,32 @@ class Asked(Checked):
     answer: Text | None = None
     times: Count | None = None
 
+    @model_validator(mode="after")
+    def _of_one_kind(self) -> Asked:
+        if self.answer is not None and "decision" in self.model_fields_set:
+            raise ValueError("`decision` is for approvals, `answer` for what a tool asks; write one of them")
+        return self
+
+
+def _schema(value: Any) -> Any:
+    """A schema, or the path of one: what is wrong with it is wrong with the test."""
+    match value:
+        case None:
+            return None
+        case str():
+            return project_path(value)
+        case dict():
+            return checked(value)
+        case _:
+            raise ValueError("must be a schema, or a JSON file of the project that holds one")
+
+
+def _function(text: str) -> str:
+    file, _, name = text.partition(":")
+    if not file.endswith(".py") or not name.isidentifier():
+        raise ValueError(f"{quoted(text)} is no function; write file.py:function")
+    return f"{project_path(file)}:{name}"
+
 
 class Expected(Checked):
     """What comes of a run; what is not named is not looked at.
@@ -55,8 +83,8 @@ class Expected(Checked):
     text: TextOrTexts = ()
     error: TextOrTexts = ()
     output: Any = None
-    output_schema: dict[str, Any] | Text | None = None
-    python: Text | None = None
+    output_schema: Annotated[Any, AfterValidator(_schema)] = None
+    python: Annotated[Text, AfterValidator(_function)] | None = None
     files: dict[Text, TextOrTexts] | None = None
 
     @model_validator(mode="after")
@@ -64,6 +92,13 @@ class Expected(Checked):
         if self.error and self.status == "done":
             raise ValueError("an error is of a run with `status: failed`")
         return self
+
+
+_Word = Literal["all", "deny", "locked"]
+_Answers = Annotated[
+    Annotated[tuple[Asked, ...], Tag(LIST)] | Annotated[_Word, Tag(WORD)],
+    list_or_word("must be a list of what is asked, or 'all', 'deny' or 'locked'"),
+]
 
 
 class CaseKeys(Checked):
@@ -77,8 +112,8 @@ class CaseKeys(Checked):
     worker: Text | None = None
     model: Text | None = None
     input: Any = ""
-    attach: Texts = ()
-    approvals: Literal["all", "deny", "locked"] | tuple[Asked, ...] = ()
+    attach: tuple[ProjectPath, ...] = ()
+    approvals: _Answers = ()
     expect: Expected = Expected()
 
 

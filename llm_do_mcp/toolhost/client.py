@@ -8,6 +8,10 @@ What must stop is stopped in three steps: the call is told (`ctx.cancelled`); if
 retired, so that new calls go to a new one; then it is killed. When `call` returns or raises, however it does, its
 function is no longer running, with one exception: where other calls are under way in the process, they may finish, for
 a while, and what had to be stopped is killed with the last of them. Nobody waits for that, and nobody hears it.
+
+An import may end its process, or never end. So code that was not imported yet is imported where nothing can be lost: in
+a process in which nothing was called so far, else in one of its own first. What does not survive that is remembered by
+the hash of its code, and not imported again until that is another one.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ from llm_do_mcp.toolhost.exchange import Exchange, Host, NotBegun
 from llm_do_mcp.toolhost.frames import Frame
 from llm_do_mcp.toolhost.process import CannotStart
 from llm_do_mcp.toolhost.processes import Processes
+from llm_do_mcp.toolhost.trials import Trials
 
 __all__ = ["BrokenFunction", "SchemaModule", "ToolFunction", "ToolHost", "ToolModule"]
 
@@ -76,6 +81,7 @@ class ToolHost:
         self._import_timeout = import_timeout
         self._cancel_grace = cancel_grace
         self._drain = drain
+        self._trials = Trials()
         self._kept: _Kept | None = None
 
     @contextlib.contextmanager
@@ -198,31 +204,35 @@ class ToolHost:
                     return begun
                 host = begun or await self._processes.current()
                 with contextlib.suppress(NotBegun), kept.taking(host):
-                    stale = await self._keep(host, kept.modules.union(modules))
-                    if begun is None and stale:
+                    kept_now = await self._glance(host, {"do": "keep", "modules": sorted(kept.modules.union(modules))})
+                    if begun is None and (kept_now["stale"] or await self._do_better(kept_now["failed"])):
                         self._processes.supersede(host)
                         raise NotBegun
                     kept.modules.update(modules)
                     return host
             raise CannotStart("the tool host keeps ending, or its code being edited, before anything can begin in it")
 
-    async def _keep(self, host: Host, modules: Collection[str]) -> bool:
-        """Has a process keep modules. Whether it holds code that has been edited since.
+    async def _glance(self, host: Host, request: Frame) -> dict[str, Any]:
+        """What a process answers to a request for which none of the project's code runs.
 
         Raises:
             NotBegun: It does not answer, or ended.
         """
-        request = {"do": "keep", "module": "", "modules": sorted(modules)}
         try:
             frame = await self._exchange(
-                host, request, _Callbacks(), self._import_timeout, stopped="it did not answer", grace=0
+                host,
+                {"module": "", **request},
+                _Callbacks(),
+                self._import_timeout,
+                stopped="it did not answer",
+                grace=0,
             )
         except _TimedOut:
             raise NotBegun from None
         if frame["say"] != "result":
             raise NotBegun
-        stale: bool = frame["value"]["stale"]
-        return stale
+        value: dict[str, Any] = frame["value"]
+        return value
 
     # ---- one call
 
@@ -247,7 +257,7 @@ class ToolHost:
                 raise _NotImported(f"{path}: {error}") from error
             except NotBegun:
                 continue
-            if self._kept is not None or not found["stale"]:
+            if self._kept is not None or not (found["stale"] or await self._do_better(found["failed"])):
                 return found
             self._processes.supersede(host)
         if found is None:
@@ -258,30 +268,95 @@ class ToolHost:
         """Has a module imported. Also tells whether this process holds code that has been edited since (`stale`).
 
         Raises:
-            _NotImported: It did not end, or ended the process.
+            _NotImported: It did not end, or ended the process, now or before.
             NotBegun: The process ended, and this import is not to blame.
+            CannotStart: It must be tried in another process, and there cannot be one.
         """
         if self._admit is not None:
             try:
                 await asyncio.to_thread(self._admit, path)
             except ProjectError as error:
                 raise _NotImported(str(error)) from error
+        if (do, path) in host.loaded:
+            async with host.importing:
+                return await self._load(host, path, do)
+        async with self._trials.of(do, path):
+            code = await self._glance(host, {"do": "hash", "module": path})
+            if (failure := self._trials.failure(do, path, code["hash"])) is not None:
+                if code["stale"] and self._kept is None:
+                    self._processes.supersede(host)
+                    raise NotBegun
+                raise _NotImported(failure)
+            if not self._trials.survived(do, path, code["hash"]):
+                async with host.importing:
+                    if not host.called:
+                        with host.trial():
+                            return await self._load(host, path, do, code["hash"])
+                # A snapshot may keep code that is on disk no longer: there is no other place to try that.
+                await self._try(path, do, code["hash"])
+            async with host.importing:
+                return await self._load(host, path, do, code["hash"])
+
+    async def _try(self, path: str, do: str, code_hash: str | None = None) -> dict[str, Any] | None:
+        """Has a module imported in a process of its own, which ends with that.
+
+        Args:
+            code_hash: Of the code that is meant; None for the one that is on disk.
+
+        Returns:
+            None where nothing was tried: other code is on disk, or it failed before.
+
+        Raises:
+            _NotImported, NotBegun, CannotStart: As for `_import`.
+        """
+        host = await self._processes.another()
+        try:
+            found: str = (await self._glance(host, {"do": "hash", "module": path}))["hash"]
+            if code_hash not in (None, found) or self._trials.failure(do, path, found) is not None:
+                return None
+            return await self._load(host, path, do, found)
+        finally:
+            host.kill("it was a trial")
+
+    async def _do_better(self, failed: Sequence[str]) -> bool:
+        """Whether a module that raised when it was imported would not do so now: what it lacked may be there."""
+        for path in failed:
+            with contextlib.suppress(_NotImported, NotBegun, CannotStart):
+                found = await self._try(path, "describe")
+                if found is not None and found["module"]["error"] is None:
+                    return True
+        return False
+
+    async def _load(self, host: Host, path: str, do: str, code_hash: str = "") -> dict[str, Any]:
+        """Has a module imported here and now, unless it is there already, and remembers how that went.
+
+        Args:
+            code_hash: Of its code; empty where it is there already.
+
+        Raises:
+            _NotImported, NotBegun: As for `_import`.
+        """
         request = {"do": do, "module": path, "started_with": self._started_with}
         stopped = f"the import of {path} did not end"
         try:
             frame = await self._exchange(host, request, _Callbacks(), self._import_timeout, stopped=stopped, grace=0)
         except _TimedOut as late:
-            message = f"{late.place or path}: still importing after {self._import_timeout:g} s; it was stopped"
-            raise _NotImported(message) from late
+            what = f"{late.place or path}: still importing after {self._import_timeout:g} s; it was stopped"
+            raise _NotImported(self._trials.failed(do, path, code_hash, what)) from late
         if frame["say"] == "died":
             if host.killed or not frame["alone"]:
                 raise NotBegun  # an unfinished import has no effects to lose
-            raise _NotImported(f"{path}: the tool host ended while it was imported ({frame['how']})")
+            what = f"{path}: the tool host ended while it was imported ({frame['how']})"
+            raise _NotImported(self._trials.failed(do, path, code_hash, what))
         if frame["say"] == "error":
             raise _NotImported(f"{path}: {frame['text']}")
-        if do == "describe":
-            host.loaded.add(path)
         value: dict[str, Any] = frame["value"]
+        if (spoiled := frame["spoiled"]) is not None:
+            what = value["module"]["error"] if do == "describe" else value["error"]
+            what = what or f"{path}: its import breaks what all code in the process stands on: {spoiled}"
+            raise _NotImported(self._trials.failed(do, path, code_hash, what))
+        host.loaded.add((do, path))
+        self._trials.went_well(do, path, code_hash)
         return value
 
     async def _run(self, request: Frame, callbacks: _Callbacks, timeout: float | None) -> Any:
@@ -290,10 +365,11 @@ class ToolHost:
         for _ in range(ATTEMPTS):
             try:
                 host = await self._host()
-                if path not in host.loaded:  # its import has a time limit of its own
+                if ("describe", path) not in host.loaded:  # its import has a time limit of its own
                     error = (await self._import(host, path))["module"]["error"]
                     if error is not None:
                         raise FunctionFailed(error)
+                await host.admit_call()
                 frame = await self._exchange(
                     host, request, callbacks, timeout, stopped=stopped, grace=self._cancel_grace
                 )

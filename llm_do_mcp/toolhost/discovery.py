@@ -93,12 +93,12 @@ def _candidates(module: types.ModuleType, path: str) -> Iterator[tuple[str, Any,
     if (named := named_in(path)) is not None:
         if not callable(register := members.get(named)):
             raise ImportFailed(f"{path}: tool module missing `{named}`: it must define {named}(agent)")
-        yield from _registered(register)
+        yield from _registered(register, path)
         return
     register = members.get("register")
     taken: set[str] = set()
     if inspect.isfunction(register) and register.__module__ == module.__name__:
-        for name, function, declared in _registered(register):
+        for name, function, declared in _registered(register, path):
             taken.add(name)
             yield name, function, declared
     listed = members.get("__all__")
@@ -113,7 +113,10 @@ def _candidates(module: types.ModuleType, path: str) -> Iterator[tuple[str, Any,
             yield name, function, mark or Mark()
 
 
-def _registered(register: Callable[[Agent], Any]) -> Iterator[tuple[str, Any, Mark]]:
+def _registered(register: Callable[[Agent], Any], path: str) -> Iterator[tuple[str, Any, Mark]]:
+    if inspect.iscoroutinefunction(register):
+        name = register.__name__
+        raise ImportFailed(f"{path}: `{name}` must not be async: nobody awaits it; write `def {name}(agent)`")
     agent = Agent()
     register(agent)
     for name, (function, mark) in agent.registered.items():

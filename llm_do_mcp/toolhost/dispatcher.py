@@ -156,15 +156,17 @@ class Dispatcher:
     def _outcome(self, call: Call, frame: Frame) -> Any:
         if frame["do"] == "keep":
             return self._keep(frame["modules"])
+        if frame["do"] == "hash":
+            return {"hash": self._importer.code_hash(frame["module"]), "stale": self._importer.is_stale()}
         if frame["do"] == "schemas":
             return self._schemas(frame["module"])
         known = frame["module"] in self._modules
         module = self._module(frame["module"])
         if frame["do"] == "describe":
             # A module that failed before may do better in a fresh process: what it lacked may be there now.
-            stale = self._importer.is_stale() or (known and module.described.error is not None)
+            failed = [module.described.path] if known and module.described.error is not None else []
             bound = replace(module.described, code_hash=_bound(module.described.code_hash, frame["started_with"]))
-            return {"module": bound.to_json(), "stale": stale}
+            return {"module": bound.to_json(), "stale": self._importer.is_stale(), "failed": failed}
         if module.described.error is not None:
             raise _Failure("failed", module.described.error)
         expected = frame.get("code_hash")
@@ -180,8 +182,8 @@ class Dispatcher:
 
     def _keep(self, paths: list[str]) -> Any:
         self._importer.keep(paths)
-        failed = any(path in self._modules and self._modules[path].described.error is not None for path in paths)
-        return {"stale": failed or self._importer.is_stale()}
+        failed = [path for path in paths if path in self._modules and self._modules[path].described.error is not None]
+        return {"stale": self._importer.is_stale(), "failed": failed}
 
     def _schemas(self, path: str) -> Any:
         """What the classes of a module describe, and which files that depends on."""
@@ -199,6 +201,7 @@ class Dispatcher:
             "error": error,
             "files": self._importer.executed(),
             "stale": self._importer.is_stale(),
+            "failed": [],
         }
 
     def _call(self, call: Call, module: _Module, frame: Frame) -> Any:
@@ -275,6 +278,8 @@ class Dispatcher:
             return self._loop
 
     def _module(self, path: str) -> _Module:
+        if (loaded := self._modules.get(path)) is not None:  # without waiting for an import that is under way
+            return loaded
         with self._loading:
             if path not in self._modules:
                 self._modules[path] = _Module(path, self._importer)

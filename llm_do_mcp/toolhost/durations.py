@@ -1,11 +1,16 @@
-"""Durations as JSON has them: text in the form of ISO 8601, `PT1H30M`, as schemas mean it by the format `duration`."""
+"""Durations as JSON has them: text in the form of ISO 8601, `PT1H30M`, as schemas mean it by the format `duration`.
+
+The pattern has no look-ahead for "at least one of these": it is matched in linear time, where there is none.
+"""
 
 from __future__ import annotations
 
 import datetime
 import re
 
-PATTERN = r"^[-+]?P(?=.)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?$"
+_SECONDS = r"[0-9]+(\.[0-9]+)?S"
+_TIME = rf"T([0-9]+H([0-9]+M)?({_SECONDS})?|[0-9]+M({_SECONDS})?|{_SECONDS})"
+PATTERN = rf"^[-+]?P([0-9]+D({_TIME})?|{_TIME})$"
 _PARTS = re.compile(r"([-+]?)P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 
 

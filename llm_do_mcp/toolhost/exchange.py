@@ -7,14 +7,18 @@ that it belongs to.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import anyio
 
 from llm_do_mcp.toolhost.frames import Frame
 from llm_do_mcp.toolhost.process import HostProcess
+
+GLANCES = ("keep", "hash")
+"""Requests for which none of the project's code runs."""
 
 LAST = ("result", "error", "died")
 """What ends an exchange."""
@@ -30,7 +34,9 @@ class Host:
     """One process with the calls that are under way in it.
 
     Attributes:
-        loaded: The paths of the modules that it has imported, or tried to.
+        loaded: What it was asked for of which modules, so that it has imported them, or tried to.
+        importing: Held by the one import that is under way: the time that each has begins when it does.
+        called: Whether anything has been called in it, which might be lost with it.
         started: None when it is ready, else why it cannot be used.
         killed: Why it was killed, where it was.
     """
@@ -50,7 +56,10 @@ class Host:
         self._retired = False
         self._superseded = False
         self._holders = 0
-        self.loaded: set[str] = set()
+        self._in_trial = False
+        self.loaded: set[tuple[str, str]] = set()
+        self.importing = anyio.Lock()
+        self.called = False
         self.started: asyncio.Future[str | None] = self._loop.create_future()
         self.killed: str | None = None
         self.process = HostProcess(python, root, env, lambda frame: self._from_thread(self._receive, frame), libraries)
@@ -66,7 +75,7 @@ class Host:
         if self._retired:
             raise NotBegun
         self._begun += 1
-        exchange = Exchange(self._begun, self.process.send, self._loop)
+        exchange = Exchange(self._begun, self.process.send, self._loop, runs_code=request["do"] not in GLANCES)
         exchange.send(request)
         self._exchanges[self._begun] = exchange
         return exchange
@@ -84,6 +93,22 @@ class Host:
     @property
     def takes_calls(self) -> bool:
         return not self._retired
+
+    async def admit_call(self) -> None:
+        """Notes that something is called in it; waits while an import is under way that may end it."""
+        if self._in_trial:
+            async with self.importing:
+                self.called = True
+        self.called = True
+
+    @contextlib.contextmanager
+    def trial(self) -> Iterator[None]:
+        """While an import is under way that may end it. For whoever holds `importing`, where nothing was called."""
+        self._in_trial = True
+        try:
+            yield
+        finally:
+            self._in_trial = False
 
     def hold(self) -> None:
         """Keeps the process, as long as it can be used, for one that needs it and no other."""
@@ -130,8 +155,9 @@ class Host:
         self._on_end(self)
         self._set_started(f"it ended at once ({how})")
         exchanges = self.exchanges()
+        alone = sum(exchange.runs_code for exchange in exchanges) == 1
         for exchange in exchanges:
-            exchange.deliver({"say": "died", "how": how, "alone": len(exchanges) == 1})
+            exchange.deliver({"say": "died", "how": how, "alone": alone})
 
     def _set_started(self, refusal: str | None) -> None:
         if not self.started.done():
@@ -145,10 +171,14 @@ class Exchange:
         begun: Whether the request has reached the process.
         done: Set when nobody follows it any more.
         stopping: Whether it is being ended.
+        runs_code: Whether code of the project runs for it.
     """
 
-    def __init__(self, number: int, send: Callable[[Frame], None], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, number: int, send: Callable[[Frame], None], loop: asyncio.AbstractEventLoop, *, runs_code: bool
+    ) -> None:
         self.number = number
+        self.runs_code = runs_code
         self.done: asyncio.Future[None] = loop.create_future()
         self.begun = False
         self.stopping = False

@@ -34,6 +34,8 @@ from importlib.machinery import (
     SourceFileLoader,
 )
 
+from llm_do_mcp.leftovers import LEFT_OUT
+
 PACKAGE = "llm_do_project"
 LIBRARIES = "llm_do_libraries"
 
@@ -289,8 +291,9 @@ class ProjectImporter:
 
         class Finder(FileFinder):
             def find_spec(self, fullname: str, target: types.ModuleType | None = None) -> ModuleSpec | None:
-                """Also finds what is kept and no longer there."""
+                """Also finds what is kept and no longer there; refuses what is no part of a library."""
                 if (found := super().find_spec(fullname, target)) is not None:
+                    importer._check_is_part(found.origin)
                     return found
                 place = os.path.join(folder, fullname.rpartition(".")[2])
                 for file, within in ((os.path.join(place, "__init__.py"), [place]), (f"{place}.py", None)):
@@ -301,6 +304,20 @@ class ProjectImporter:
                 return None
 
         return Finder(folder, (ExtensionFileLoader, EXTENSION_SUFFIXES), (Loader, SOURCE_SUFFIXES))
+
+    def _check_is_part(self, file: str | None) -> None:
+        """Check that a file may be imported: one in a library is what whoever looked at that has seen.
+
+        Raises:
+            ImportError: It lies where a repository, an environment or a cache keeps its files.
+        """
+        if file is None:  # a folder without an `__init__.py`
+            return
+        for name, folder in self._libraries.items():
+            if _is_below(file, folder):
+                parts = os.path.relpath(file, folder).split(os.sep)
+                if (left := next((part for part in parts if part in LEFT_OUT), None)) is not None:
+                    raise ImportError(f"{name}:{'/'.join(parts)}: what is in {left} is no part of a library; move it")
 
     def _closure(self, name: str) -> list[Source]:
         """The project's modules that one of them leads to, itself included. What is not executed yet is kept."""

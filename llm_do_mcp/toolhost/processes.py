@@ -58,13 +58,29 @@ class Processes:
             raise CannotStart(self._refused)
         if self._closed:
             raise CannotStart("the tool host is closed")
-        host = self._current
-        if host is None:
-            python = interpreter(self._python, self._root)
-            # Waits only until the program is loaded, a few milliseconds; a thread for it would let two start.
-            env = environment(self._env, os.environ)
-            host = self._current = Host(python, self._root, env, self._forget, self._libraries)
-            self._alive.add(host)
+        if self._current is None:
+            self._current = self._start()
+        return await self._started(self._current)
+
+    async def another(self) -> Host:
+        """A process for whoever asks, and nobody else.
+
+        Raises:
+            CannotStart: There cannot be one.
+        """
+        if self._closed:
+            raise CannotStart("the tool host is closed")
+        return await self._started(self._start())
+
+    def _start(self) -> Host:
+        python = interpreter(self._python, self._root)
+        # Waits only until the program is loaded, a few milliseconds; a thread for it would let two start.
+        host = Host(python, self._root, environment(self._env, os.environ), self._forget, self._libraries)
+        self._alive.add(host)
+        return host
+
+    async def _started(self, host: Host) -> Host:
+        """The process, once it answers."""
         with anyio.move_on_after(self._start_timeout):
             refusal = await asyncio.shield(host.started)
             if refusal is None:

@@ -1,7 +1,7 @@
 """What a tool may return: plain JSON, or what has one obvious JSON form. Anything else is an error, never a guess.
 
 A result that JSON cannot carry is found here, by name and place, and not somewhere on its way to a client: NaN becomes
-`null` there, and a lone surrogate ends a stdio server.
+`null` there, and a lone surrogate cannot be written.
 """
 
 from __future__ import annotations
@@ -44,13 +44,32 @@ def checked_result(value: Any) -> Any:
 
 
 def clean_text(text: str) -> str:
-    r"""Text without lone surrogates: an undecodable byte becomes `\xff`, others the replacement sign."""
-    return _SURROGATE.sub(_readable, text)
+    r"""Text with every lone surrogate written out: an undecodable byte as `\xff`, others as `\ud800`."""
+    return text if text.isascii() else _SURROGATE.sub(_written_out, text)
 
 
-def _readable(match: re.Match[str]) -> str:
+def clean(value: Any) -> Any:
+    """A JSON value whose texts, keys included, have no lone surrogates; the same object where there are none."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if _is_clean(value):
+        return value
+    if isinstance(value, dict):
+        return {clean(key): clean(item) for key, item in value.items()}
+    return [clean(item) for item in value]
+
+
+def _is_clean(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.isascii() or _SURROGATE.search(value) is None
+    if isinstance(value, dict):
+        return all(map(_is_clean, value)) and all(map(_is_clean, value.values()))
+    return not isinstance(value, list) or all(map(_is_clean, value))
+
+
+def _written_out(match: re.Match[str]) -> str:
     code = ord(match[0])
-    return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else "\ufffd"
+    return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"
 
 
 def _plain(value: Any, where: str, depth: int) -> Any:

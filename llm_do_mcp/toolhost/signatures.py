@@ -121,7 +121,7 @@ def signature_of(function: Callable[..., Any], descriptions: Mapping[str, str]) 
         if name not in hints:
             raise Unsupported(f"`{name}` has no type; annotate it with {SUPPORTED}")
         try:
-            shapes[name] = builder.shape(hints[name])
+            shapes[name] = builder.given(hints[name], parameter.default)
         except Unsupported as error:
             raise Unsupported(f"`{name}`: {error}") from error
         properties[name] = dict(shapes[name].schema)
@@ -172,6 +172,20 @@ class _Builder:
     def rooted(self, schema: Schema) -> Schema:
         """The schema with the definitions that it refers to."""
         return {**schema, "$defs": self._definitions} if self._definitions else schema
+
+    def given(self, annotation: Any, default: Any) -> Shape:
+        """The shape of what has a default: `x: str = None` takes None as well, as it did before types were checked.
+
+        Raises Unsupported as `shape`.
+        """
+        shape = self.shape(annotation)
+        if default is not None:
+            return shape
+        try:
+            shape.read(None)
+        except Exception:  # a validator of the project's may raise anything
+            return self._union([shape, _NULL])
+        return shape
 
     def shape(self, annotation: Any) -> Shape:
         """The shape of a type. Raises Unsupported where JSON cannot carry it."""
@@ -238,7 +252,7 @@ class _Builder:
                 for field in fields
                 if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
             }
-            defaults = {field.name: field.default for field in fields if _is_json(field.default)}
+            defaults = {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
             hints = {field.name: hints[field.name] for field in fields}
             make = cls
         else:
@@ -250,12 +264,13 @@ class _Builder:
                 (required.add if typing.get_origin(hint) is typing.Required else required.discard)(name)
                 hint = typing.get_args(hint)[0]
             try:
-                shapes[name] = self.shape(hint)
+                shapes[name] = self.given(hint, defaults.get(name, dataclasses.MISSING))
             except Unsupported as error:
                 raise Unsupported(f"{cls.__name__}.{name}: {error}") from error
         properties = {name: dict(shape.schema) for name, shape in shapes.items()}
         for name, default in defaults.items():
-            properties[name].setdefault("default", default)
+            if _is_json(default):
+                properties[name].setdefault("default", default)
 
         def read(value: Any) -> Any:
             if not isinstance(value, dict):

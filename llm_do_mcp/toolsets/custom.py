@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from llm_do_mcp.errors import FunctionFailed, ToolModuleError
@@ -62,6 +63,13 @@ def declare(levels: Iterable[Iterable[ToolModule]], wanted: Iterable[str] | None
     return tuple(given.values())
 
 
+def offered(module: ToolModule) -> Iterator[str]:
+    """The names by which a worker can ask for what a module offers, also for what cannot be a tool."""
+    own = (*(function.name for function in module.functions), *(function.name for function in module.broken))
+    for name in own:
+        yield from _names(name, library_of(module.path))
+
+
 def check_loads(module: ToolModule) -> None:
     """Check that a module that a worker cannot do without could be imported.
 
@@ -87,8 +95,11 @@ def _offers(module: ToolModule) -> Iterator[tuple[str, Declaration | str]]:
     library = library_of(module.path)
     for function in module.functions:
         try:
-            schema.checked(function.input_schema)
-            schema.checked(function.output_schema or {})
+            function = replace(
+                function,
+                input_schema=schema.checked(function.input_schema),
+                output_schema=function.output_schema and schema.checked(function.output_schema),
+            )
         except ValueError as error:
             reason = f"{function.place}: `{function.name}` cannot be a tool: its schema: {error}"
             yield from ((name, reason) for name in _names(function.name, library))

@@ -183,7 +183,7 @@ async def attach(
 
     caller = AttachmentPolicy.model_validate(call.function.declaration.options["policy"])
     check_attachments(paths, callee, caller)
-    room, whose = min((callee.max_total_bytes, CALLED), (caller.max_total_bytes, CALLER))
+    room, whose = room_for_attachments(callee, caller)
     roots = [Root.from_json(root) for root in call.function.declaration.options["roots"]]
     reader = filesystem.bind(filesystem.declare_attach(roots), bench.handles, bench.session)
     attached = []
@@ -197,6 +197,11 @@ async def attach(
             raise InvalidInput(f"attachments up to {path} have {size} bytes together, {whose} allows {room}")
         attached.append(Attachment(**found))
     return named_apart(attached)
+
+
+def room_for_attachments(callee: AttachmentPolicy, caller: AttachmentPolicy) -> tuple[int, str]:
+    """How many bytes attachments may have together, and whose policy says so."""
+    return min((callee.max_total_bytes, CALLED), (caller.max_total_bytes, CALLER))
 
 
 def check_attachments(paths: Sequence[str], callee: AttachmentPolicy, caller: AttachmentPolicy) -> None:

@@ -23,15 +23,25 @@ _MOST_CONNECTIONS = 1_000
 
 
 class Sessions:
-    """The clients of this process, each with a secret of its own: what an answer leaves out is kept for it alone."""
+    """The clients of a server, each with a session of its own: what an answer leaves out is kept for it alone.
 
-    def __init__(self) -> None:
+    Args:
+        store: The folder of the server's runs.
+    """
+
+    def __init__(self, store: str) -> None:
+        self._store = store
         self._known: list[tuple[object, str]] = []
 
     def of(self, connection: object | None) -> str:
-        """The session of a connection, by identity; "" where nothing tells one client from another."""
+        """The session of a connection, by identity; "" where nothing tells one client from another.
+
+        That of a principal, which is a text, is the same for all instances on one store.
+        """
         if connection is None:
             return ""
+        if isinstance(connection, str):
+            return f"principal {connection} of {self._store}"
         for known, session in self._known:
             if known is connection:
                 return session

@@ -7,6 +7,7 @@ three per root, with paths below it. Both are the same functions of the gate, `f
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,6 +19,7 @@ from llm_do_mcp.runtime.policy import decide
 from llm_do_mcp.runtime.threads import in_thread
 from llm_do_mcp.sandbox.files import NOTHING, Handles, Sandbox
 from llm_do_mcp.sandbox.names import one_spelling
+from llm_do_mcp.sandbox.opener import WouldWait
 from llm_do_mcp.sandbox.root import Root
 from llm_do_mcp.toolsets.rules import telling_apart
 
@@ -95,10 +97,10 @@ def bind(declaration: Declaration, handles: Handles, session: set[tuple[str, str
     """
     roots = tuple(Root.from_json(root) for root in declaration.options["roots"])
 
-    def sandbox(call: Call) -> Sandbox:
+    def sandbox(call: Call, *, waits: bool = True) -> Sandbox:
         written = session if call.caller == "client" else _written(call)
         unlinked = telling_apart(roots, call.run.definition.rules, call.caller)
-        return Sandbox(roots, written, unlinked=unlinked, handles=handles)
+        return Sandbox(roots, written, unlinked=unlinked, handles=handles, waits=waits)
 
     operation, preview = {
         "files.list": (_list, _preview_of("list files in")),
@@ -107,6 +109,9 @@ def bind(declaration: Declaration, handles: Handles, session: set[tuple[str, str
     }[declaration.name]
 
     async def execute(call: Call) -> JSON:
+        if operation is _read:  # what is in memory is read in less time than a thread takes to begin
+            with contextlib.suppress(WouldWait):
+                return _read(sandbox(call, waits=False), call)
         output: JSON = await in_thread(operation, sandbox(call), call)
         if declaration.name == "files.write":
             session.add(_alias_and_path(output["path"]))

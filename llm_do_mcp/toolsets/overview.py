@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from llm_do_mcp.project import commandline
+from llm_do_mcp.project.settings import ATTACHMENTS
 from llm_do_mcp.runtime.function import Declaration
 from llm_do_mcp.runtime.policy import ANY, PATHS, STRENGTH, SUBJECT, Caller, Decision, Rule, default
 from llm_do_mcp.sandbox.names import BadName
@@ -79,7 +80,8 @@ def idle(rules: Iterable[Rule], declarations: Sequence[Declaration], caller: Cal
     """The rules that match no call there could be. What denies a risk is none of them: it may well find nothing."""
     for rule in rules:
         about = (declaration for declaration in declarations if rule.speaks_of(declaration, caller))
-        reached = (_touches(rule, declaration, place) for declaration in about for place in _places(declaration, ()))
+        places = ((one, place) for one in about for place in (*_places(one, ()), *_given_with(one, caller)))
+        reached = (_touches(rule, declaration, place) for declaration, place in places)
         if rule.risk is None and not any(reached):
             yield rule
 
@@ -109,6 +111,12 @@ def _places(declaration: Declaration, workers: Iterable[str]) -> Sequence[str]:
     if declaration.name == "worker.call":
         return [options["lock"]] if options["lock"] else [*workers] or list(options["allowed"])
     return [""]
+
+
+def _given_with(declaration: Declaration, caller: Caller) -> Sequence[str]:
+    """The folder that a function reaches besides, in a call with attachments."""
+    reads = declaration.name in ("files.list", "files.read")
+    return [ATTACHMENTS] if reads and caller == "worker" else []
 
 
 def _covers(rule: Rule, declaration: Declaration, place: str) -> bool:

@@ -79,7 +79,7 @@ def _of_files(
     """What a worker's own file says, and what of it the manifest's toolsets and sandbox say in its place."""
     found = [*_approvals(approvals, whose)]
     for name, setting in worker.tool_rules.items():
-        source = f"tool_rules.{name} of {whose}"
+        source = _of_tool_rules(name, worker)
         if not setting.allowed:
             found += _named(name, own_names, "deny", source, libraries)
         elif setting.approval_required is not None:
@@ -100,6 +100,19 @@ def _of_files(
     if worker.toolsets.shell is not None:
         found += shell.rules(worker.toolsets.shell, whose)
     return found
+
+
+def without_effect(worker: Worker, own_names: Mapping[str, str], *, libraries: bool) -> tuple[Rule, ...]:
+    """What a worker's `tool_rules` say that changes nothing, as `allowed: true` does: there may be no such function."""
+    found: list[Rule] = []
+    for name, setting in worker.tool_rules.items():
+        if setting.allowed and setting.approval_required is None:
+            found += _named(name, own_names, "allow", _of_tool_rules(name, worker), libraries)
+    return tuple(found)
+
+
+def _of_tool_rules(name: str, worker: Worker) -> str:
+    return f"tool_rules.{name} of worker {worker.id}"
 
 
 def of_client(project: Project, roots: Sequence[Root]) -> tuple[Rule, ...]:

@@ -28,6 +28,7 @@ from llm_do_mcp.runtime.function import JSON, Declaration, Function
 from llm_do_mcp.runtime.gate import Functions
 from llm_do_mcp.runtime.limits import Limits
 from llm_do_mcp.runtime.policy import Rule
+from llm_do_mcp.runtime.recent import Recent
 from llm_do_mcp.runtime.run import Run
 from llm_do_mcp.runtime.threads import in_thread
 from llm_do_mcp.runtime.worker import work
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from llm_do_mcp.runtime.tree import Tree
     from llm_do_mcp.toolhost.client import ToolHost
     from llm_do_mcp.toolhost.descriptions import ToolModule
+
+BOUND = 64
+"""Operations on files that are kept bound: a client calls the same ones again and again."""
 
 
 class Workbench:
@@ -74,16 +78,20 @@ class Workbench:
         self.session: set[tuple[str, str]] = set()
         self.generated = Generated()
         self.attached = attached.Attached(self.handles)
+        self._files = Recent(self._of_files, BOUND)
         self._renderers: list[Renderer] = []
         self._models: dict[tuple[object, ...], Model] = {}
         self._hosts: dict[tuple[object, ...], ToolHost] = {}
         self._snapshot: ToolHost | None = None
         self._unusable: dict[str, ToolModuleError] = {}
+        """Workers whose Python turned out to be wrong."""
+        self._refused: dict[str, ToolModuleError] | None = None
+        """Workers that cannot be given the Python that they name, whatever is in it; None until that is looked at."""
 
     def of(self, project: Project) -> Workbench:
         """The bench of the same project at a later moment. All that is open is shared, and closed with either."""
         later = copy.copy(self)
-        later.project, later._unusable = project, {}
+        later.project, later._unusable, later._refused = project, {}, None
         return later
 
     @property
@@ -178,9 +186,23 @@ class Workbench:
         """A worker's texts for one call.
 
         Raises:
-            LlmDoError: A parameter that is missing or not known, or a template that cannot be rendered.
+            LlmDoError: A parameter that is missing or not known, a template that cannot be rendered, or a library that
+                is not what `libs.lock` has.
         """
-        return await self._renderer().render(self.project, worker, given, params)
+        await self._check_libraries({worker.library})
+        found = await self._renderer().render(self.project, worker, given, params)
+        await self._check_libraries({path.partition(":")[0] for path in found.included})
+        return found
+
+    async def _check_libraries(self, names: Collection[str | None]) -> None:
+        """See that libraries are what `libs.lock` has, as a whole: some of what is used is read by Python alone.
+
+        Raises:
+            LibraryChanged: One is not.
+        """
+        for name, library in self.project.libraries.items():
+            if name in names:
+                await in_thread(library.files.check_whole)
 
     def define_call(
         self, declaration: Declaration, value: JSON, rules: tuple[Rule, ...], *, unattended: bool = False
@@ -222,17 +244,27 @@ class Workbench:
         """See that nothing is wrong with a worker that shows without its input, before a run of it is begun.
 
         Raises:
-            ProjectError: Its templates, or its functions.
+            ProjectError: Its library, its templates, or its functions.
         """
+        await self._check_libraries({worker.library})
         await self.declarations(worker)
         if problems := await in_thread(self._renderer().problems, self.project, (worker,)):
             raise together(problems)
 
     def rules_of(self, worker: Worker) -> tuple[Rule, ...]:
         """The policy for what a worker calls."""
+        own = rules.of_worker(self.project, worker, self._own_names(worker))
+        return (*own, *self.generated.rules(worker))
+
+    def rules_without_effect(self, worker: Worker) -> tuple[Rule, ...]:
+        """What a worker says of functions that changes nothing of the policy."""
+        own_names = self._own_names(worker)
+        return rules.without_effect(worker, own_names, libraries=bool(self.project.libraries))
+
+    def _own_names(self, worker: Worker) -> dict[str, str]:
+        """The workers that a worker calls as tools of their own names: name → id, as far as its rules may need it."""
         callees = self.callees_of(worker) if worker.tool_rules else ()
-        own = {delegation.own_name(callee): callee.id for callee in callees if callee.input_schema is not None}
-        return (*rules.of_worker(self.project, worker, own), *self.generated.rules(worker))
+        return {delegation.own_name(callee): callee.id for callee in callees if callee.input_schema is not None}
 
     def _hidden(
         self, worker: Worker, declarations: Sequence[Declaration], policy: Sequence[Rule], unattended: bool
@@ -332,13 +364,14 @@ class Workbench:
 
         What is in the Python is known of workers that somebody has looked at: those that were called.
         """
-        found = dict(self._unusable)
-        for worker in self.project.exported():
-            try:
-                self.check_python(worker)
-            except ToolModuleError as error:
-                found[worker.id] = error
-        return found
+        if self._refused is None:
+            self._refused = {}
+            for worker in self.project.exported():
+                try:
+                    self.check_python(worker)
+                except ToolModuleError as error:
+                    self._refused[worker.id] = error
+        return {**self._unusable, **self._refused}
 
     async def _custom(self, worker: Worker) -> tuple[Declaration, ...]:
         named = worker.named_tools
@@ -348,21 +381,20 @@ class Workbench:
         modules = () if self.project.hosting.refused is not None else tool_modules_of(worker)
         if not modules:
             return ()
-        described = await self._described(modules, worker, None if every else named or ())
+        levels = await self._described(modules, worker, None if every else named or (), unnamed)
+        described = {module.path: module for level in levels for module in level}
         wanted = None if every else dict.fromkeys(named or ())
         if wanted is not None:
             # Importing a module, or having it in one's own folder, names its functions.
-            wanted.update({function.name: None for path in unnamed for function in described[path].functions})
+            wholly = (name for path in unnamed for name in custom.offered(described[path]))
+            wanted.update({name: None for name in wholly if ":" not in name})
         try:
             for path in unnamed:
                 custom.check_loads(described[path])
             for path in (*worker.imported_tool_modules, *map(normal, self.project.manifest.tools.modules)):
                 if path in described:
                     custom.check_offers(described[path])
-            levels: dict[object, list[ToolModule]] = {}
-            for path, module in described.items():
-                levels.setdefault(_nearness(path, worker), []).append(module)
-            given = custom.declare(levels.values(), wanted)
+            given = custom.declare(levels, wanted)
         except ToolModuleError as error:
             self._unusable[worker.id] = broken = ToolModuleError(f"worker {worker.id}: {error}")
             raise broken from None
@@ -370,15 +402,34 @@ class Workbench:
         return given
 
     async def _described(
-        self, modules: Collection[str], worker: Worker, named: Collection[str] | None
-    ) -> dict[str, ToolModule]:
-        """What modules hold. Other libraries' Python is imported only where something is named that is not nearer."""
-        near = [path for path in modules if library_of(path) in (worker.library, None)]
-        found = await self.python.describe(near)
-        have = {function.name for module in found for function in module.functions}
-        if named is None or not have.issuperset(named):
-            found = (*found, *await self.python.describe([path for path in modules if path not in near]))
-        return {module.path: module for module in found}
+        self, modules: Collection[str], worker: Worker, named: Collection[str] | None, whole: Collection[str]
+    ) -> list[tuple[ToolModule, ...]]:
+        """What modules hold, in groups of equally near ones, the nearest first; no farther than is of use.
+
+        What lies farther than all that is named is not imported, nor what lies farther than a module that does not
+        load: there nothing is known to be the nearest.
+
+        Args:
+            modules: The modules, nearest first.
+            worker: Whose.
+            named: The functions that it names; None for all.
+            whole: Modules of which it has all functions.
+        """
+        levels: dict[object, list[str]] = {}
+        for path in sorted(modules, key=lambda path: library_of(path) not in (worker.library, None)):
+            levels.setdefault(_nearness(path, worker), []).append(path)
+        found: list[tuple[ToolModule, ...]] = []
+        missing, ahead = None if named is None else set(named), set(whole)
+        for paths in levels.values():
+            if missing is not None and not missing and not ahead:
+                break
+            found.append(level := await self.python.describe(paths))
+            ahead.difference_update(paths)
+            if missing is not None:
+                missing.difference_update(name for module in level for name in custom.offered(module))
+                if any(module.error for module in level):
+                    missing.clear()
+        return found
 
     # ---- functions and models
 
@@ -388,9 +439,12 @@ class Workbench:
             await self.generated.restore(run.tree)
         return Functions(tuple(self._bind(self.attached.placed(one, run)) for one in run.definition.functions))
 
+    def _of_files(self, declaration: Declaration) -> Function:
+        return filesystem.bind(declaration, self.handles, self.session)
+
     def _bind(self, declaration: Declaration) -> Function:
         if declaration.toolset == "filesystem":
-            return filesystem.bind(declaration, self.handles, self.session)
+            return self._files.of(declaration)
         if declaration.toolset == "delegation":
             return delegation.bind(declaration, self)
         if declaration.toolset == "creation":
@@ -403,6 +457,8 @@ class Workbench:
 
     async def body(self, run: Run) -> JSON:
         """Drives a run: all that is below it has the project, and its Python, as they were when it began."""
+        if run.definition.only_reads:  # it needs neither
+            return await work(run, self)
         if self._snapshot is not None:
             async with self.attached.laid_out(run):
                 return await work(run, self)
@@ -426,7 +482,10 @@ class Workbench:
     def model(self, name: str, tree: Tree) -> Model:
         """A model by its name, for a run; one instance serves all runs, but for their clients' own models."""
         manifest = self.project.manifest
-        opened_by = (name, manifest.base_url, json.dumps(manifest.model_capabilities))
+        capabilities = {
+            pattern: flags.model_dump(exclude_none=True) for pattern, flags in manifest.model_capabilities.items()
+        }
+        opened_by = (name, manifest.base_url, json.dumps(capabilities))
         if opened_by in self._models:
             return self._models[opened_by]
         opened = open_model(
@@ -436,7 +495,7 @@ class Workbench:
             records=tree.store.events,
             sample=tree.sample,
             base_url=manifest.base_url,
-            capabilities=manifest.model_capabilities,
+            capabilities=capabilities,
         )
         return opened if is_sampling(name) else self._models.setdefault(opened_by, opened)
 

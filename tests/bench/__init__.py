@@ -1,1 +1,1 @@
-"""What serving and running cost, beside a bare MCP server and another loop: `make bench`."""
+"""What serving and running cost, beside other servers and another loop: `make bench`."""

@@ -1,8 +1,9 @@
 """`make bench`: a project of 25 workers beside a bare MCP server with one echo tool; then what has modules of its own.
 
-These are a large project (`large.py`), the loop (`loops.py`), the journal (`runs.py`), and `te` (`ranking.py`,
-`searching.py`); each can be run by itself. Everything is measured in pairs that run in turns, so that whatever else the
-machine does falls on both; the ratio is the median over the pairs. Exit code 1 where a target is missed.
+These are other servers that do the same work (`peers.py`), a large project (`large.py`), the loop (`loops.py`), a crowd
+of calls (`crowd.py`), the journal (`runs.py`), and `te` (`ranking.py`, `searching.py`); each can be run by itself.
+Everything is measured in pairs that run in turns, so that whatever else the machine does falls on both; the ratio is
+the median over the pairs. Exit code 1 where a target is missed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import median
 
-from tests.bench import large, loops, ranking, runs, sdk, searching
+from tests.bench import crowd, large, loops, peers, ranking, runs, sdk, searching
 from tests.bench.memory import megabytes
 from tests.bench.wire import ERAS, Era, Wire
 from tests.bench.workload import ECHO, ECHO_ARGUMENTS, READ, READ_ARGUMENTS, TEXT, WORKERS, write_project
@@ -114,8 +115,10 @@ def main() -> int:
                 for name, figures in asyncio.run(sdk.pair(bare, ours, era, MEMORY_CALLS)).items():
                     through[name].append(figures)
             table(f"the SDK's client, {era}", through, targets=False)
+    met = peers.report(options.pairs) and met
     met = large.report(options.pairs) and met
     met = loops.report(options.pairs) and met
+    met = crowd.report(max(5, options.pairs // 2)) and met
     runs.report(5)
     met = ranking.report([], ranking.HELD_OUT, misses=False) and met
     met = searching.report(options.pairs) and met

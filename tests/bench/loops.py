@@ -8,17 +8,17 @@ longer than its bare SDK is what it adds.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tests.bench.model import PATH, TOOL, task
+from tests.bench.model import PATH, TOOL, running, task
 
 MODEL = "claude-haiku-4-5"
 TURNS = 20
@@ -62,21 +62,30 @@ async def _bare(client: Any, root: Path, *, streamed: bool) -> None:
         messages.append({"role": "user", "content": results})
 
 
-def _pydantic_ai(client: Any, root: Path) -> dict[str, Loop]:
-    """Its loop, as it is by default and streamed; nothing where it is not installed."""
-    try:
-        from pydantic_ai import Agent
-        from pydantic_ai.models.anthropic import AnthropicModel
-        from pydantic_ai.providers.anthropic import AnthropicProvider
-    except ImportError:
-        return {}
+def peer(client: Any, root: Path) -> Any:
+    """The agent of `pydantic-ai` that has the same work.
+
+    Raises:
+        ImportError: It is not installed.
+    """
+    from pydantic_ai import Agent
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
 
     async def read_file(path: str) -> str:
         """Read a text file."""
         return (root / path).read_text()
 
     model = AnthropicModel(MODEL, provider=AnthropicProvider(anthropic_client=client))
-    agent = Agent(model, instructions=SYSTEM, tools=[read_file])
+    return Agent(model, instructions=SYSTEM, tools=[read_file])
+
+
+def _pydantic_ai(client: Any, root: Path) -> dict[str, Loop]:
+    """Its loop, as it is by default and streamed; nothing where it is not installed."""
+    try:
+        agent = peer(client, root)
+    except ImportError:
+        return {}
 
     async def whole() -> None:
         result = await agent.run(task(TURNS), usage_limits=None)
@@ -95,58 +104,69 @@ def _pydantic_ai(client: Any, root: Path) -> dict[str, Loop]:
 
 async def measure(pairs: int) -> dict[str, list[float]]:
     """Milliseconds a turn, by loop; in each pair every loop runs once."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    command = [sys.executable, "-m", "tests.bench.model"]
-    with (
-        tempfile.TemporaryDirectory(prefix="llm-do-bench-") as folder,
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as server,
-    ):
-        assert server.stdout is not None
-        os.environ["ANTHROPIC_BASE_URL"] = server.stdout.readline().strip()
+    with tempfile.TemporaryDirectory(prefix="llm-do-bench-") as folder, running() as address:
+        os.environ["ANTHROPIC_BASE_URL"] = address
         os.environ["ANTHROPIC_API_KEY"] = "unused"
-        try:
-            return await _measure(Path(folder), pairs)
-        finally:
-            server.communicate()
+        return await _measure(Path(folder), pairs)
+
+
+def write_project(root: Path) -> None:
+    """Write the project with the one worker."""
+    for name, content in FILES.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content if name == PATH else content.format(model=MODEL, system=SYSTEM))
+
+
+@contextlib.asynccontextmanager
+async def ours(root: Path) -> AsyncIterator[Callable[[str], Awaitable[Any]]]:
+    """Our loop in this process: what runs the project's worker with an input, and gives what came of it."""
+    from llm_do_mcp.project.load import load_project
+    from llm_do_mcp.runtime.engine import Done, Engine
+    from llm_do_mcp.toolsets.workbench import Workbench
+
+    bench = Workbench(load_project(root))
+    engine = Engine(root / ".llm-do", bench.body)
+
+    async def run(given: str) -> Done:
+        begun = await engine.start("main", await bench.define(bench.project.worker("main"), given, {}))
+        done = await engine.advance(begun)
+        assert isinstance(done, Done) and done.status == "done", done
+        return done
+
+    try:
+        yield run
+    finally:
+        await engine.aclose(bench.kill)
+        await bench.aclose()
 
 
 async def _measure(root: Path, pairs: int) -> dict[str, list[float]]:
     from anthropic import AsyncAnthropic
 
-    from llm_do_mcp.project.load import load_project
-    from llm_do_mcp.runtime.engine import Done, Engine
-    from llm_do_mcp.toolsets.workbench import Workbench
-
-    for name, content in FILES.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(content if name == PATH else content.format(model=MODEL, system=SYSTEM))
-    bench = Workbench(load_project(root))
-    engine = Engine(root / ".llm-do", bench.body)
+    write_project(root)
     client = AsyncAnthropic()
+    async with client, ours(root) as run:
+        return await _rounds(root, client, run, pairs)
 
-    async def ours() -> None:
-        run = await engine.start("main", await bench.define(bench.project.worker("main"), task(TURNS), {}))
-        done = await engine.advance(run)
-        assert isinstance(done, Done) and done.account["calls"] == TURNS - 1, done
+
+async def _rounds(root: Path, client: Any, run: Callable[[str], Awaitable[Any]], pairs: int) -> dict[str, list[float]]:
+    async def journaled() -> None:
+        done = await run(task(TURNS))
+        assert done.account["calls"] == TURNS - 1, done
 
     loops: dict[str, Loop] = {
         "bare SDK": lambda: _bare(client, root, streamed=False),
         "bare SDK, streamed": lambda: _bare(client, root, streamed=True),
-        "ours, streamed, with journal": ours,
+        "ours, streamed, with journal": journaled,
         **_pydantic_ai(client, root),
     }
     took: dict[str, list[float]] = {name: [] for name in loops}
-    try:
-        for number in range(pairs + 1):
-            for name, loop in loops.items():
-                began = time.perf_counter()
-                await loop()
-                if number:  # the first round warms up
-                    took[name].append(1000 * (time.perf_counter() - began) / TURNS)
-    finally:
-        await engine.aclose(bench.kill)
-        await bench.aclose()
-        await client.close()
+    for number in range(pairs + 1):
+        for name, loop in loops.items():
+            began = time.perf_counter()
+            await loop()
+            if number:  # the first round warms up
+                took[name].append(1000 * (time.perf_counter() - began) / TURNS)
     return took
 
 

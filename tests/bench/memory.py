@@ -21,3 +21,12 @@ def megabytes(pid: int) -> float | None:
         return None
     shown = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True)
     return int(shown.stdout) / 1024
+
+
+def peak_megabytes(pid: int) -> float | None:
+    """The most that a process has had resident so far, in MB, or None where this system does not tell."""
+    status = Path(f"/proc/{pid}/status")
+    if not status.exists():
+        return None
+    line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) / 1024

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -93,6 +94,35 @@ async def test_a_key_that_cannot_be_used_does_not_hide_what_is_wrong_elsewhere_i
     files = {"main.worker": worker("fragments: 1\nallow_workers: [zz]", "{% if %}"), "workers/a.worker": worker()}
     found = said(await look(tmp_path, files, default_model=MODEL), "error")
     assert [error.partition(": ")[0] for error in found] == ["main.worker:2:12", "main.worker:5"]
+
+
+@pytest.mark.proves("CHECK-ALL-AT-ONCE", "PROJECT-ALL-PROBLEMS")
+@pytest.mark.parametrize("place", ["worker", "manifest"])
+async def test_one_wrong_key_does_not_hide_what_is_wrong_beside_it(tmp_path: Path, place: str) -> None:
+    keys = """\
+        sandbox:
+          network: true
+          paths:
+            a: ro:../a
+            c: zz:./c
+            d: {root: 3, mode: rx}
+            e f: {root: ../e}
+            E-F: {root: ../f, suffixes: [md]}
+            "***": ro:./x
+        """
+    imports = "imports: {workers: [nosuch, ../x], tools: [nosuch.py, ../t.py], worker: []}"
+    files = {"main.worker": worker(imports if place == "manifest" else f"{dedent(keys)}{imports}")}
+    if place == "manifest":
+        files["project.yaml"] = keys
+    errors = [error.partition(": ") for error in said(await look(tmp_path, files, default_model=MODEL), "error")]
+    file, first = ("project.yaml", 2) if place == "manifest" else ("main.worker", 3)
+    places = [(0, 3), (2, 8), (3, 8), (4, 15), (4, 24), (5, 17), (6, 5), (6, 17), (6, 34), (7, 5)]
+    expected = [f"{file}:{first + line}:{column}" for line, column in places]
+    if place == "worker":
+        expected += [f"main.worker:11:{column}" for column in (21, 29, 44, 55, 65)]
+    else:
+        expected.insert(0, "main.worker:2:65")  # nothing but its own keys is known of a worker then
+    assert [error[0] for error in errors] == expected
 
 
 @pytest.mark.proves("CHECK-ALL-AT-ONCE")

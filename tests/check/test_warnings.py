@@ -63,6 +63,18 @@ async def test_a_rule_that_is_at_work_for_one_worker_is_not_idle(tmp_path: Path)
     assert warning.startswith("project.yaml:4:35: `allow files.write` can match nothing")
 
 
+@pytest.mark.proves("CHECK-IDLE", "ATTACH-CONFINED")
+async def test_a_rule_about_what_is_attached_is_not_idle_where_it_can_be_read(tmp_path: Path) -> None:
+    rules = "approvals:\n  - {function: files.read, subject: 'attachments/**', decision: ask}\n"
+    keys = "sandbox: {paths: {in: 'ro:./in'}}\n"
+    files = {"project.yaml": f"model: {MODEL}\n{rules}", "in/x": ""}
+    files["main.worker"] = worker(f"{keys}toolsets: {{te: {{}}}}")
+    (warning,) = said(await look(tmp_path, files), "warning")
+    assert warning.startswith("project.yaml:3:5: `ask files.read attachments/**` can match nothing")
+    files["main.worker"] = worker(f"{keys}toolsets: {{filesystem: {{}}}}")
+    assert said(await look(tmp_path, files), "warning") == []
+
+
 @pytest.mark.proves("CHECK-IDLE", "CHECK-ALL-AT-ONCE")
 async def test_a_broken_worker_does_not_hide_rules_of_which_it_is_known_that_they_match_nothing(tmp_path: Path) -> None:
     idle = "approvals: [{function: files.write, subject: 'nowhere/**', decision: deny}]\n"
@@ -78,6 +90,40 @@ async def test_a_broken_worker_does_not_hide_rules_of_which_it_is_known_that_the
     for unclear in ("modle: x", "imports: {wokers: [x]}"):
         files["main.worker"] = worker(keys + unclear)
         assert said(await look(tmp_path, files), "warning") == []
+
+
+@pytest.mark.proves("CHECK-IDLE")
+async def test_a_name_that_nothing_bears_is_told_also_where_the_rule_changes_nothing(tmp_path: Path) -> None:
+    keys = "toolsets: {filesystem: {}}\nsandbox: {paths: {in: 'rw:./in'}}\n"
+    rules = "tool_rules: {wirte_file: {allowed: true}, read_file: {allowed: true}, list_files: {description: x}}"
+    (warning,) = said(
+        await look(tmp_path, {"main.worker": worker(keys + rules), "in/x": ""}, default_model=MODEL), "warning"
+    )
+    assert warning == (
+        "main.worker:4:14: `allow custom.wirte_file` can match nothing: nobody has such a function; "
+        "did you mean 'write_file'?"
+    )
+
+
+@pytest.mark.proves("CHECK-FIELDS")
+async def test_a_field_that_stands_in_the_place_of_what_every_call_has_is_a_warning(tmp_path: Path) -> None:
+    schema = "input_schema: {properties: {attachments: {type: string}}}\n"
+    files = {
+        "main.worker": worker(f"model: {MODEL}\n{schema}allow_workers: ['*']"),
+        "workers/none.worker": worker(f"model: {MODEL}\n{schema}attachment_policy: {{max_attachments: 0}}"),
+        "workers/param.worker": worker(f"model: {MODEL}\nparams: {{extra_context: ''}}"),
+        "workers/ref.worker": worker(f"model: {MODEL}\nschema_in_ref: schemas/x.json"),
+        "schemas/x.json": '{"properties": {"extra_context": {}}}',
+    }
+    report = await look(tmp_path, files)
+    assert report.ok and said(report, "warning") == [
+        "main.worker:3:42: 'attachments' is a field of its own, so nobody who calls its tool can attach files; "
+        "rename it to have both",
+        "workers/param.worker:3:25: 'extra_context' is a field of its own, so nobody who calls its tool can say more "
+        "than its input; rename it to have both",
+        "workers/ref.worker:3:16: 'extra_context' is a field of its own, so nobody who calls its tool can say more "
+        "than its input; rename it to have both",
+    ]
 
 
 @pytest.mark.proves("CHECK-IDLE")
@@ -290,6 +336,16 @@ async def test_prices_of_nobodys_models_and_limits_that_cannot_be_held_are_shown
         f"project.yaml:3:20: prices: no worker has a model claude-haku-4-5; models: {MODEL}, anthropic:gemma3",
         "workers/local.worker:4:13: limits.max_cost cannot be held: no price is known of anthropic:gemma3; "
         "add it to `prices`",
+    ]
+
+
+@pytest.mark.proves("CHECK-CAPABILITIES")
+async def test_capabilities_of_nobodys_models_are_shown(tmp_path: Path) -> None:
+    flags = "".join(f"  {name}: {{images: true}}\n" for name in ("zzz*", "gemma*", "'anthropic:gemma3'", "sonnet"))
+    files = {"project.yaml": f"model: anthropic:gemma3\nmodel_capabilities:\n{flags}", "main.worker": worker()}
+    assert [line for line in said(await look(tmp_path, files), "note") if "capabilities" in line] == [
+        f"project.yaml:{line}: model_capabilities: no worker has a model {name}; models: anthropic:gemma3"
+        for line, name in (("3:9", "zzz*"), ("6:11", "sonnet"))
     ]
 
 

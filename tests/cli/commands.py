@@ -79,19 +79,19 @@ class Terminal:
             self._more.wait_for(lambda: self._closed, PATIENCE_S)
         os.close(self._keyboard)
 
-    def expect(self, words: str) -> str:
-        """Wait until the words are on the screen, behind what was expected before; returns what came up to them."""
+    def expect(self, *words: str) -> str:
+        """Wait until one of these is on the screen, behind what was expected before; returns what came up to it."""
 
-        def there() -> bool:
-            return words in self.screen[self._read :] or self._closed
+        def ends() -> list[int]:
+            found = [(self.screen.find(each, self._read), len(each)) for each in words]
+            return [position + length for position, length in found if position >= 0]
 
         with self._more:
-            self._more.wait_for(there, PATIENCE_S)
-            position = self.screen.find(words, self._read)
-            assert position >= 0, f"{words!r} did not come; on the screen: {self.screen[self._read :]!r}"
-            shown = self.screen[self._read : position + len(words)]
-            self._read = position + len(words)
-            return shown
+            self._more.wait_for(lambda: ends() or self._closed, PATIENCE_S)
+            found = ends()
+            assert found, f"{' or '.join(map(repr, words))} did not come; on the screen: {self.screen[self._read :]!r}"
+            begin, self._read = self._read, min(found)
+            return self.screen[begin : self._read]
 
     def type(self, keys: str) -> None:
         """Type keys; a line ends with `\\n`, and `\\x03` is Ctrl-C."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -42,6 +44,62 @@ def test_what_is_in_a_bundle_is_the_project_and_the_program_and_no_secret(tmp_pa
     assert made(tmp_path).read_bytes() == first, "the same project makes the same bytes"
 
 
+@pytest.mark.proves("BUNDLE-WHOLE")
+def test_a_bundle_that_is_made_inside_its_project_does_not_hold_itself(tmp_path: Path) -> None:
+    project = shop(tmp_path / "shop")
+    made = []
+    for name in ("shop.mcpb", "shop.mcpb", "shop.zip", "shop.zip"):
+        done = llm_do_mcp("bundle", ".", "--output", name, home=tmp_path, cwd=project)
+        assert done.returncode == 0, done.stderr
+        made.append((project / name).read_bytes())
+    assert len(set(made)) == 1
+
+
+@pytest.mark.proves("BUNDLE-TOLD")
+def test_what_is_packed_is_told_and_what_has_a_secret_in_it_can_be_left_out(tmp_path: Path) -> None:
+    files = dict.fromkeys(("in/tls.pem", "prod.env", "secrets/a.txt", "secrets/b.txt", "old.mcpb"), "x")
+    project = shop(tmp_path / "shop", files=files)
+    (project / os.fsdecode(b"\xff.txt")).write_text("x")
+    bundle = tmp_path / "shop.mcpb"
+
+    def pack() -> tuple[str, list[str]]:
+        done = llm_do_mcp("bundle", project, "--output", bundle, home=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()[1], done.stderr.splitlines()
+
+    packed, left_out = pack()
+    assert packed.startswith("8 files of the project: in/ (1 file), main.worker, ") and "secrets/ (2 files)" in packed
+    assert left_out == [
+        "left out: in/tls.pem: keys are no part of a bundle",
+        "left out: old.mcpb: a bundle",
+        "left out: prod.env: keys are no part of a bundle",
+        "left out: \\xff.txt: not a file name on every system",
+    ]
+    (project / ".mcpbignore").write_text("secrets/\n*.env\n")
+    packed, left_out = pack()
+    assert packed.startswith("6 files") and "secrets" not in packed and not any("prod.env" in line for line in left_out)
+    with zipfile.ZipFile(bundle) as archive:
+        names = [name.removeprefix("project/") for name in archive.namelist() if name.startswith("project/")]
+    assert names == ["in/stock.txt", "main.worker", "model.py", "out/ledger.txt", "project.yaml", "turns.json"]
+
+
+@pytest.mark.proves("BUNDLE-REFUSED")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--state-dir", "/var/runs"], "no --state-dir, no other project"),
+        (["../den"], "no --state-dir, no other project"),
+        (["--lib", "libs"], "--lib: give it before the `--`"),
+        (["--tokens", "tokens"], "belong to --http"),
+    ],
+)
+def test_what_holds_on_this_machine_only_is_not_handed_on(tmp_path: Path, words: list[str], said: str) -> None:
+    project = shop(tmp_path / "shop")
+    done = llm_do_mcp("bundle", project, "--", *words, home=tmp_path, cwd=tmp_path)
+    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["shop"]
+
+
 @pytest.mark.proves("BUNDLE-VALID")
 @pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
 def test_its_makers_own_program_takes_it(tmp_path: Path) -> None:
@@ -68,29 +126,74 @@ def test_an_installed_bundle_serves_a_folder_of_the_persons_own(tmp_path: Path) 
     assert unset.errors == ["llm-do-mcp: no folder was chosen for the project; choose one in the extension's settings"]
 
 
+@pytest.mark.proves("BUNDLE-STARTS")
+def test_the_libraries_of_a_project_are_in_its_bundle(tmp_path: Path) -> None:
+    library = tmp_path / "libs" / "fruit"
+    (library / "workers").mkdir(parents=True)
+    (library / "lib.yaml").write_text("name: fruit\n")
+    (library / "workers" / "peel.worker").write_text(worker())
+    project = shop(tmp_path / "shop", dependencies=["fruit"], exports=["main", "fruit:peel"])
+    bundle = tmp_path / "shop.mcpb"
+    done = llm_do_mcp("bundle", project, "--output", bundle, "--lib", "libs", home=tmp_path, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    with zipfile.ZipFile(bundle) as archive:
+        archive.extractall(tmp_path / "installed")
+    command = [sys.executable, str(tmp_path / "installed" / "server" / "main.py")]
+    heard = probe.speak(command, start.bare({bundled.HERE: str(tmp_path / "mine")}), probe.MODERN)
+    assert heard.problem == "" and "fruit_peel" in [tool["name"] for tool in heard.lists["tools"]], heard.errors
+
+
 @pytest.mark.proves("BUNDLE-UPDATE")
 def test_a_new_version_keeps_what_the_person_changed(tmp_path: Path) -> None:
-    def release(**texts: str) -> Path:
-        folder = tmp_path / f"bundle-{len(list(tmp_path.iterdir()))}"
-        for name, text in texts.items():
-            (folder / "project" / "in").mkdir(parents=True, exist_ok=True)
-            (folder / "project" / "in" / name).write_text(text)
-        digests = {f"in/{name}": bundled._digest(folder / "project" / "in" / name) for name in texts}
-        (folder / "project.json").write_text(json.dumps(digests))
-        return folder
-
     mine = tmp_path / "mine"
-    bundled.bring(release(a="1", b="1"), mine)
+    bundled.bring(release(tmp_path / "1", a="1", b="1"), mine)
     (mine / "in" / "b").write_text("my own")
     (mine / "in" / "notes").write_text("mine")
-    bundled.bring(release(a="2", b="2", c="2"), mine)
-    found = {path.name: path.read_text() for path in (mine / "in").iterdir()}
+    bundled.bring(release(tmp_path / "2", a="2", b="2", c="2"), mine)
+    found = texts_in(mine / "in")
     assert found == {"a": "2", "b": "my own", "c": "2", "notes": "mine"}
-    bundled.bring(release(a="3", b="3", c="3"), mine)
-    assert {path.name: path.read_text() for path in (mine / "in").iterdir()} == {**found, "a": "3", "c": "3"}
+    bundled.bring(release(tmp_path / "3", a="3", b="3", c="3"), mine)
+    assert texts_in(mine / "in") == {**found, "a": "3", "c": "3"}
 
 
-@pytest.mark.proves("BUNDLE-REFUSED")
+@pytest.mark.proves("BUNDLE-UPDATE")
+@pytest.mark.parametrize("record", ["{", "[1]", '{"in/a": 5}', "\xff"])
+def test_where_the_record_of_a_bundle_is_broken_all_that_is_there_stays(tmp_path: Path, record: str) -> None:
+    mine = tmp_path / "mine"
+    bundled.bring(release(tmp_path / "1", a="1"), mine)
+    (mine / bundled.RECORD).write_bytes(record.encode("latin-1"))
+    bundled.bring(release(tmp_path / "2", a="2", b="2"), mine)
+    assert texts_in(mine / "in") == {"a": "1", "b": "2"}
+    assert json.loads((mine / bundled.RECORD).read_text()), "from now on it is known again"
+
+
+@pytest.mark.proves("BUNDLE-CONFINED")
+def test_a_bundle_writes_nothing_outside_the_folder_that_was_chosen(tmp_path: Path) -> None:
+    mine, outside = tmp_path / "mine", tmp_path / "outside"
+    for folder in (mine, outside):
+        folder.mkdir()
+    (mine / "in").symlink_to(outside)
+    (mine / "main.worker").mkdir()
+    (outside / "b").write_text("theirs")
+    bundled.bring(release(tmp_path / "1", a="1", b="1"), mine)
+    assert texts_in(outside) == {"b": "theirs"} and (mine / bundled.RECORD).exists()
+
+
+def release(folder: Path, **texts: str) -> Path:
+    """A bundle, unpacked, of a project with these files in `in/`."""
+    for name, text in texts.items():
+        (folder / "project" / "in").mkdir(parents=True, exist_ok=True)
+        (folder / "project" / "in" / name).write_text(text)
+    digests = {f"in/{name}": hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
+    (folder / "project.json").write_text(json.dumps(digests))
+    return folder
+
+
+def texts_in(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+@pytest.mark.proves("BUNDLE-REFUSED", "BUNDLE-TOLD")
 def test_a_broken_project_is_not_bundled_and_what_is_left_out_is_told(tmp_path: Path) -> None:
     project = shop(tmp_path / "shop")
     (project / "in" / "link").symlink_to("/etc/passwd")

@@ -135,6 +135,8 @@ BAD_FILES = {
     "not UTF-8": (b'{"a": "\xff"}', "byte 7 is not UTF-8"),
     "single quotes": (b"{'a': 1}", "1:2:"),
     "deep": (b"[" * 5000, "nested too deeply"),
+    "a server with odd arguments": (b'{"mcpServers": {"shop": {"command": "x", "args": 5}}}', "`args` is no list"),
+    "a server with odd variables": (b'{"mcpServers": {"shop": {"command": "x", "env": 5}}}', "`env` is no object"),
     "another server": (b'{"mcpServers": {"shop": {"command": "x", "args": ["/elsewhere"]}}}', "choose a --name"),
 }
 
@@ -160,6 +162,10 @@ def test_a_file_that_cannot_be_changed_safely_is_left_alone(home: Path, project:
         (["cursor", ".", "--env", "A-B=1"], "not the name of a variable"),
         (["cursor", ".", "--", "--http", "127.0.0.1:1"], "--http"),
         (["cursor", ".", "--", "--no-such"], "--no-such"),
+        (["cursor", ".", "--", "--tokens", "tokens"], "belong to --http"),
+        (["cursor", ".", "--", "--state-dir", "runs"], "write --state-dir /"),
+        (["cursor", ".", "--", "--lib", "libs"], "write --lib /"),
+        (["cursor", ".", "--", "../shop"], "hosts start a server in a folder of their own; write /"),
     ],
 )
 def test_what_a_host_could_not_start_is_not_written(home: Path, project: Path, words: list[str], said: str) -> None:

@@ -221,7 +221,7 @@ def loud(text):
 """
 
 
-@pytest.mark.proves("LIBS-LOCK-PYTHON")
+@pytest.mark.proves("LIBS-LOCK-WHOLE")
 def test_no_python_of_a_locked_library_is_imported_when_any_of_it_has_changed(person: Person) -> None:
     write(person.source, {"tools.py": TOOLS, "helper.py": HELPER})
     call = "workers: {main: [{tool_calls: [{name: shout, input: {text: hey}}]}, done]}\n"

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands import LLM_DO, Terminal, llm_do
+from tests.cli.commands import LLM_DO, Terminal, environment, llm_do
 from tests.project.conftest import worker, write
 
 WRITER = """
@@ -161,18 +161,6 @@ def test_without_an_entry_worker_one_must_be_named(project: Path) -> None:
     assert (ran.returncode, ran.stderr) == (2, f"llm-do: {project} has no entry worker; name one with --entry\n")
 
 
-@pytest.mark.proves("CLI-HELP")
-@pytest.mark.parametrize(
-    "command", [[], ["--help"], *([name, "--help"] for name in ("runs", "list", "demo", "check", "init"))]
-)
-def test_help_says_what_the_command_does(command: list[str]) -> None:
-    ran = llm_do(*command)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert ran.stdout.startswith("usage: llm-do")
-    if command in ([], ["--help"]):
-        assert "3 done but something was refused" in ran.stdout
-
-
 # ---- approvals
 
 SLOW = """
@@ -257,6 +245,30 @@ def test_a_run_that_goes_on_tells_what_it_does_and_not_what_it_has_done(project:
     done = llm_do("runs", "resume", run["id"], "--approve-all", "--project", project)
     told = ["main: write_file out/a.md", "main: turn 3", "main: list_files out", "main: turn 4"]
     assert [line for line in done.stderr.splitlines() if line.startswith("main: ")] == told
+
+
+@at_terminal
+@pytest.mark.proves("CLI-RESULT-PLAIN")
+def test_what_a_model_writes_commands_no_terminal(project: Path) -> None:
+    import pty
+
+    (project / "model.yaml").write_text(
+        'workers: {plain: ["\\e[2Jgone\\x9b1A\\r\\n\\tm\u00fcde \u05d0\u200d"]}\n', encoding="utf-8"
+    )
+    command = [str(project), "go", "--entry", "plain"]
+    assert llm_do(*command).stdout == "\x1b[2Jgone\x9b1A\n\tm\u00fcde \u05d0\u200d\n", "as it was"
+    screen, theirs = pty.openpty()
+    ran = subprocess.Popen(
+        [*LLM_DO, *command], stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.DEVNULL, env=environment()
+    )
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # how the end of a terminal's output is told
+        while piece := os.read(screen, 4096):
+            shown += piece
+    os.close(screen)
+    assert ran.wait(30) == 0
+    assert shown.decode() == "\\x1b[2Jgone\\x9b1A\r\n\tm\u00fcde \u05d0\u200d\r\n"
 
 
 @at_terminal
@@ -524,6 +536,10 @@ def test_files_are_attached_from_anywhere(project: Path, tmp_path_factory: pytes
     missing = llm_do(project, "x", "--entry", "plain", "--attach", "nowhere.pdf")
     assert (missing.returncode, "--attach nowhere.pdf: there is no such file" in missing.stderr) == (2, True)
     before = status(project)
+    if sys.platform != "win32":
+        os.mkfifo(elsewhere / "pipe")
+        pipe = llm_do(project, "x", "--entry", "plain", "--attach", str(elsewhere / "pipe"))
+        assert (pipe.returncode, "pipe: that is no regular file" in pipe.stderr) == (2, True)
     folder = llm_do(project, "x", "--entry", "plain", "--attach", str(elsewhere))
     assert folder.stderr == f"llm-do: --attach {elsewhere}: that is a folder; attach the files in it\n"
     policy = "attachment_policy: {allowed_suffixes: [.pdf]}"
@@ -532,6 +548,24 @@ def test_files_are_attached_from_anywhere(project: Path, tmp_path_factory: pytes
     refused = llm_do(project, "x", "--entry", "plain", "--attach", given)
     assert refused.stderr == f"llm-do: --attach: attachment {given}: the worker called allows .pdf\n"
     assert (folder.returncode, refused.returncode, status(project)) == (2, 2, before)
+
+
+@pytest.mark.proves("CLI-ATTACH")
+def test_a_large_file_is_attached_as_far_as_the_policy_allows(
+    project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    large = tmp_path_factory.mktemp("large") / "log.txt"
+    large.write_text("x" * 10_000_001)
+    manifest = "name: small\nmodel: scripted:tell.py\nattachment_policy: {max_total_bytes: %s}\n"
+    write(project, {"tell.py": TELL, "project.yaml": manifest % 20_000_000})
+    ran = llm_do(project, "x", "--entry", "plain", "--attach", str(large))
+    assert (ran.returncode, ran.stdout.rstrip().endswith("['log.txt']")) == (0, True), ran.stderr
+    write(project, {"project.yaml": manifest % 10_000_000})
+    refused = llm_do(project, "x", "--entry", "plain", "--attach", str(large))
+    assert refused.stderr == (
+        f"llm-do: --attach: {large} has 10000001 bytes; the caller allows 10000000 "
+        "(`attachment_policy: {max_total_bytes: …}`)\n"
+    )
 
 
 @pytest.mark.proves("REPLAY-ANSWERS")

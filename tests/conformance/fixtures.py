@@ -104,6 +104,11 @@ async def _set_level(_: Any, __: SetLevelRequestParams) -> EmptyResult:
 # ---- tools
 
 
+def greet(name: str) -> str:
+    """Answers at once, also where others become tasks."""
+    return f"Hello, {name}!"
+
+
 def test_simple_text() -> str:
     """Text."""
     return "This is a simple text response for testing."
@@ -243,6 +248,7 @@ def test_custom_headers(value: Header) -> str:
 
 
 _TOOLS: tuple[Callable[..., Any], ...] = (
+    greet,
     test_simple_text,
     test_image_content,
     test_audio_content,

@@ -2,12 +2,11 @@
 
 Whatever the suite calls `test_input_required_result_…` is a worker of that project: its tool asks, the run waits in the
 engine, and the questions go out and the answers come back by the server's own rounds. Only the words are the suite's:
-it wants questions of other kinds than approvals, by names of its own.
+it wants questions of other kinds than approvals, by names of its own. What it calls as tasks are workers, too.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 import warnings
@@ -21,6 +20,7 @@ from mcp import MCPDeprecationWarning
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import (
+    CallToolRequestParams,
     CallToolResult,
     ClientCapabilities,
     Completion,
@@ -45,13 +45,18 @@ from pydantic import AnyUrl
 
 from llm_do_mcp.project.load import load_project
 from llm_do_mcp.serving.http.serve import Listening, serve
+from llm_do_mcp.serving.rounds import State
 from llm_do_mcp.serving.server import ProjectServer
+from llm_do_mcp.serving.tasks import Request
 from tests.conformance import fixtures
 
 PROJECT = Path(__file__).with_name("project")
 PREFIX = "test_input_required_result_"
 PROMPT = PREFIX + "prompt"
 STREAMING = "test_streaming_elicitation"
+LATER = "test_tool_with_task"
+"""What the suite wants to ask something before it becomes a task."""
+TASKS = ("slow_compute", "failing_job", "confirm_delete", "multi_input", LATER)
 TRIGGERS = {"test_trigger_tool_change": "tool", "test_trigger_prompt_change": "prompt"}
 
 Requests = ElicitRequest | CreateMessageRequest | ListRootsRequest
@@ -119,9 +124,14 @@ class JudgedServer(ProjectServer):
         if name in TRIGGERS:
             self._edit(TRIGGERS[name])
             return CallToolResult(content=[TextContent(type="text", text="edited")])
-        if name.startswith(PREFIX) or name == STREAMING:
+        if name.startswith(PREFIX) or name in (STREAMING, *TASKS):
             return await super().call_tool(_worker(name), arguments, context)
         return await MCPServer.call_tool(self, name, arguments, context)
+
+    async def begin(self, params: CallToolRequestParams, request: Request) -> str | CallToolResult | None:
+        if params.name == LATER and params.request_state is None:
+            return None
+        return await super().begin(params, request)
 
     def _edit(self, what: str) -> None:
         """Add a worker: one more tool, and one more prompt."""
@@ -167,11 +177,11 @@ class JudgedServer(ProjectServer):
     def _round(self, run: str, round_: int, requests: Mapping[str, Any]) -> InputRequiredResult:  # type: ignore[override]
         about = [question.detail for question in self.engine.questions(run) if question.key in requests]
         asked = {name: REQUESTS[name] for name in about if _can(_client.get(), REQUESTS[name])}
-        state = json.dumps({"run": run, "round": round_ + 1})
-        return InputRequiredResult(input_requests=asked, request_state=state)
+        return InputRequiredResult(input_requests=asked, request_state=State(run, round_ + 1).to_text())
 
     async def _answered(self, run: str, responses: Mapping[str, Any], context: Context[None, Any]) -> None:
-        keys = {question.detail: question.key for question in self.engine.questions(run)}
+        open_ = self.engine.questions(run)
+        keys = {question.key: question.key for question in open_} | {one.detail: one.key for one in open_}
         answers = {
             keys[name]: ElicitResult(
                 action="accept",
@@ -190,7 +200,8 @@ def _worker(name: str) -> str:
 def _named(tool: Tool) -> Tool:
     if tool.name == "streaming":
         return tool.model_copy(update={"name": STREAMING})
-    return tool if tool.name.startswith("run_") else tool.model_copy(update={"name": PREFIX + tool.name})
+    own = tool.name.startswith("run_") or tool.name in TASKS
+    return tool if own else tool.model_copy(update={"name": PREFIX + tool.name})
 
 
 if __name__ == "__main__":

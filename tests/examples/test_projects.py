@@ -37,36 +37,25 @@ LIBRARIES = {"research": ("--lib", "libs")}
 
 SHOWN_ELSEWHERE: dict[type[Checked], dict[str, str]] = {
     WorkerFile: {
-        "name": "says what the file's name says",
         "system": "an older name of instructions",
-        "instructions": "for workers that are YAML only",
         "schema_object": "an older name of output_schema",
-        "imports": "for workers of other folders; the templates of tests/compat have it",
         "tools": "an older way to write toolsets.custom",
-        "server_side_tools": "needs a provider; tests/compat/web_searcher",
     },
     Manifest: {
         "model": "no example names one, so that LLM_DO_MODEL counts",
         "base_url": "a matter of the machine; the README has it",
-        "prompts": "for a folder of another name",
-        "tools": "for Python in folders of other names",
     },
     Delegation: {
-        "lock_worker": "tests/compat",
         "allow_templates": "an older name of allow_workers",
         "lock_template": "an older name of lock_worker",
         "worker_call": "an older way to write what allow_workers says",
         "worker_create": "tests/compat/bootstrapper",
-        "_approval_config": "calculator has one under custom, of the same form",
     },
     ToolEnvelope: {
         "enabled": "true is the default",
-        "workspace": "the README has it",
         "coach": "for those who tune te",
-        "cat": "of the same form as grep",
-        "find": "of the same form as grep",
     },
-    Shell: {"_approval_config": "calculator has one under custom, of the same form"},
+    Shell: {"_approval_config": "notes has one under delegation, of the same form"},
 }
 """Keys that no example has, and why."""
 
@@ -168,7 +157,7 @@ def _documents() -> Iterator[tuple[str, str, Document]]:
     for project in PROJECTS:
         root = REPOSITORY / "projects" / project
         for path in sorted(root.rglob("*")):
-            if path.suffix == ".worker":
+            if path.suffix == ".worker" or (root / "workers" in path.parents and path.suffix == ".yaml"):
                 yield project, "worker", draft_worker(path.read_text(encoding="utf-8"), path.name).document
             elif path.name == "project.yaml" or (path.parent == root / "tests" and path.suffix == ".yaml"):
                 kind = "manifest" if path.name == "project.yaml" else "tests"
@@ -241,6 +230,8 @@ def test_together_the_examples_show_every_key_that_there_is(model: type[Checked]
     [
         ("a function marked with @tool", "calculator", "tools.py", '@tool(risk="read")'),
         ("functions registered with an agent", "calculator", "workers/geometry/tools.py", "def register(agent"),
+        ("functions named in __all__", "calculator", "functions/lengths.py", '__all__ = ["in_metres"]'),
+        ("a worker that is YAML only", "calculator", "workers/units.yaml", "instructions: "),
         ("ToolContext", "calculator", "tools.py", "context: ToolContext"),
         ("a worker in a folder of its own", "calculator", "workers/geometry/worker.worker", "description"),
         ("template inheritance", "research", "workers/planner.worker", '{% extends "stage.jinja" %}'),

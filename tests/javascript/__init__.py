@@ -1,4 +1,5 @@
-"""Programs of other people's, written in JavaScript, that the tests use: the Inspector, `mcpdo`, the conformance suite.
+"""Programs of other people's, written in JavaScript, that the tests use: the Inspector, `mcpdo`, the conformance suite,
+and a server that ours is measured against.
 
 `make clients` installs them (`python -m tests.javascript`) into the environment's own folder, with the versions that
 `package.json` names. They want a Node of at least `OLDEST`: the machine's where it is new enough, else the one of the

@@ -48,9 +48,9 @@ def tool_use(name: str, tool_input: Mapping[str, Any] | None = None, *, id: str)
 # ---- answers ----
 
 
-def message(*content: Block, stop_reason: str | None = None, usage: Mapping[str, int] | None = None) -> Answer:
+def message(*content: Block, stop_reason: str | None = None, usage: Mapping[str, Any] | None = None) -> Answer:
     """A whole message. Its stop reason follows from its blocks where it is not given."""
-    reason = stop_reason or ("tool_use" if any(block["type"] == "tool_use" for block in content) else "end_turn")
+    reason = stop_reason or _reason(content)
     counts = {"input_tokens": 10, "output_tokens": 5, **(usage or {})}
 
     def answer(exchange: Exchange) -> None:
@@ -79,6 +79,25 @@ def raw(status: int, content_type: str, body: bytes) -> Answer:
 def events(*items: tuple[str, Mapping[str, Any]]) -> Answer:
     """A stream of exactly these events, well ended."""
     return lambda exchange: exchange.send_events(iter(items))
+
+
+def at_once(*content: Block) -> Answer:
+    """A message as the barest local servers send it: each block is whole at its start, and nothing is counted."""
+
+    def bare(items: Iterator[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:
+        blocks = iter(content)
+        for name, data in items:
+            if name == "content_block_start":
+                yield name, {**data, "content_block": next(blocks)}
+            elif name == "message_start":
+                yield name, {**data, "message": {**data["message"], "usage": None}}
+            else:
+                yield name, {key: value for key, value in data.items() if key != "usage"}
+
+    empty = tuple({"type": block["type"], "text": "", "input": ""} for block in content)
+    return lambda exchange: exchange.send_events(
+        bare(_events(exchange.received.body["model"], empty, _reason(content), {"output_tokens": 1}))
+    )
 
 
 def cut_off(*content: Block, after: int = 3, politely: bool = False) -> Answer:
@@ -233,7 +252,11 @@ class _Http(ThreadingHTTPServer):
                 continue  # its thread was quicker
 
 
-def _envelope(model: str, content: tuple[Block, ...], usage: Mapping[str, int]) -> dict[str, Any]:
+def _reason(content: tuple[Block, ...]) -> str:
+    return "tool_use" if any(block["type"] == "tool_use" for block in content) else "end_turn"
+
+
+def _envelope(model: str, content: tuple[Block, ...], usage: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "id": "msg_1",
         "type": "message",
@@ -247,7 +270,7 @@ def _envelope(model: str, content: tuple[Block, ...], usage: Mapping[str, int]) 
 
 
 def _events(
-    model: str, content: tuple[Block, ...], stop_reason: str, usage: Mapping[str, int]
+    model: str, content: tuple[Block, ...], stop_reason: str, usage: Mapping[str, Any]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """The events of a message. Texts and tool inputs come in several pieces, as they do in life."""
     at_start = {**usage, "output_tokens": 1}

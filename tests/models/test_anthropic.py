@@ -13,9 +13,11 @@ import pytest
 from llm_do_mcp.errors import ModelError
 from llm_do_mcp.models.anthropic import AnthropicModel
 from llm_do_mcp.models.attachments import attachment
+from llm_do_mcp.models.payload import SERVER_SIDE
 from llm_do_mcp.models.turn import Reply, ToolSpec, Usage
+from llm_do_mcp.project.settings import SERVER_SIDE_TOOLS
 from tests.models.asking import MODEL, ask, request, use
-from tests.models.messages_server import MessagesServer, message, stall, text, tool_use
+from tests.models.messages_server import MessagesServer, at_once, message, stall, text, tool_use
 
 PDF = b"%PDF-1.4\n...\nstartxref\n9\n%%EOF\n"
 PNG = b"\x89PNG\r\n\x1a\nrest"
@@ -26,13 +28,18 @@ SCHEMA = {
 }
 
 
+@pytest.mark.proves("COMPAT-SERVER-SIDE")
+def test_every_tool_of_the_provider_that_a_worker_can_name_is_known_to_its_api() -> None:
+    assert set(SERVER_SIDE) == set(SERVER_SIDE_TOOLS)
+
+
 @pytest.mark.anyio
 @pytest.mark.proves("MODEL-TURN")
 async def test_a_turn_is_asked_and_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     usage = {"input_tokens": 11, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 3, "output_tokens": 4}
     with MessagesServer(message(text("Good morning."), usage=usage)) as server:
         use(server, monkeypatch)
-        reply = await ask(request("Greet me", max_tokens=50_000))
+        reply = await ask(request("Greet me"))
     assert reply == Reply(
         content=({"type": "text", "text": "Good morning."},),
         stop_reason="end_turn",
@@ -44,7 +51,7 @@ async def test_a_turn_is_asked_and_answered(monkeypatch: pytest.MonkeyPatch) -> 
     assert received.headers["authorization"] == "Bearer sk-test"
     assert received.body == {
         "model": MODEL,
-        "max_tokens": 50_000,
+        "max_tokens": 32_000,
         "system": "Be brief.",
         "messages": [{"role": "user", "content": [{"type": "text", "text": "Greet me"}]}],
         "cache_control": {"type": "ephemeral"},
@@ -164,6 +171,22 @@ async def test_a_model_that_is_not_claude_gets_the_schema_in_words(monkeypatch: 
 
 
 @pytest.mark.anyio
+@pytest.mark.proves("MODEL-OUTPUT-TOKENS", "MODEL-CAPABILITIES")
+@pytest.mark.parametrize(
+    ("model", "most"),
+    [("claude-haiku-4-5", 32_000), ("claude-opus-5-5", 128_000), ("gemma3", 8192), ("qwen3", 500)],
+)
+async def test_a_reply_may_be_as_long_as_the_model_or_the_project_lets_it(
+    monkeypatch: pytest.MonkeyPatch, model: str, most: int
+) -> None:
+    given = {"claude-opus-*": {"max_output_tokens": 128_000}, "anthropic:qwen*": {"max_output_tokens": 500}}
+    with MessagesServer(message(text("ok"))) as server:
+        use(server, monkeypatch)
+        await ask(request(), model=model, capabilities=given)
+    assert server.requests[0].body["max_tokens"] == most
+
+
+@pytest.mark.anyio
 @pytest.mark.proves("MODEL-EMPTY")
 async def test_an_empty_reply_does_not_spoil_the_conversation(monkeypatch: pytest.MonkeyPatch) -> None:
     with MessagesServer(message(), message(text("")), message(text("ok"))) as server:
@@ -176,6 +199,40 @@ async def test_an_empty_reply_does_not_spoil_the_conversation(monkeypatch: pytes
     assert said == [[], [{"type": "text", "text": ""}]]
     assert server.requests[2].body["messages"] == [{"role": "user", "content": "Go on."}] * 2
     assert "system" not in server.requests[2].body
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("MODEL-UNUSUAL")
+async def test_a_bare_message_of_a_local_server_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    call = tool_use("bump", {"by": 3}, id="t1")
+    nulls = {"type": "text", "text": None}, {**call, "id": "t2", "input": None}
+    with MessagesServer(at_once(call, *nulls)) as server:
+        use(server, monkeypatch)
+        reply = await ask(request(), model="gemma3")
+    assert reply.content == (call, text(""), tool_use("bump", {}, id="t2"))
+    assert (reply.stop_reason, reply.usage) == ("tool_use", Usage())
+    assert len(server.requests) == 1
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("MODEL-UNUSUAL")
+async def test_whole_numbers_are_counts_however_they_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = {"input_tokens": 2.0, "output_tokens": None, "cache_read_input_tokens": None}
+    with MessagesServer(message(text("ok"), usage=usage)) as server:
+        use(server, monkeypatch)
+        took = (await ask(request())).usage
+    assert (took.input_tokens, type(took.input_tokens)) == (2, int)
+    assert took.output_tokens == 1, "as it was at the start"
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("MODEL-UNUSUAL")
+async def test_half_of_a_surrogate_pair_comes_through_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    half, written = "a\ud800b", "a\\ud800b"
+    with MessagesServer(message(text(half), tool_use("write_file", {half: [half]}, id="t1"))) as server:
+        use(server, monkeypatch)
+        reply = await ask(request())
+    assert reply.content == (text(written), tool_use("write_file", {written: [written]}, id="t1"))
 
 
 @pytest.mark.anyio

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from llm_do_mcp.errors import InvalidInput, SandboxError
-from llm_do_mcp.models.attachments import attachment
+from llm_do_mcp.models.attachments import as_text, attachment
 from llm_do_mcp.sandbox.files import Sandbox
 from llm_do_mcp.sandbox.root import Root
 
@@ -30,6 +30,7 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
         ("in/a.md", "# Übersicht".encode(), "text/plain"),
         ("in/windows.txt", "\ufeffNotepad".encode("utf-16-le"), "text/plain"),
         ("in/archive.tar.csv", b"a;b\n", "text/plain"),
+        ("in/about.txt", b"A PDF begins with %PDF-1.7.\n", "text/plain"),
     ],
 )
 @pytest.mark.proves("MODEL-ATTACHMENTS")
@@ -43,9 +44,11 @@ def test_a_media_type_is_read_from_the_bytes(name: str, data: bytes, media_type:
         ("in/a.pdf", b"", "in/a.pdf: the file is empty"),
         ("in/a.pdf", PDF[:20], "in/a.pdf: the PDF is cut short or damaged"),
         ("in/a.pdf", b"trailer<< /Encrypt 5 0 R >>".join((PDF[:18], PDF[18:])), "in/a.pdf: the PDF is encrypted"),
+        ("in/a.pdf", b"trailer<</Encrypt<</V 1>>>>".join((PDF[:18], PDF[18:])), "in/a.pdf: the PDF is encrypted"),
         ("in/a.pdf", PNG, "in/a.pdf: named .pdf, but its content is image/png"),
         ("in/a.pdf", b"just words", "in/a.pdf: named .pdf, but its content is text/plain"),
         ("in/a.pdf.exe", PDF, "in/a.pdf.exe: named .exe, but its content is application/pdf"),
+        ("in/a.txt", b"junk\xff\n" + PDF, "in/a.txt: named .txt, but its content is application/pdf"),
         ("in/a.txt", PNG, "in/a.txt: named .txt, but its content is image/png"),
         ("in/a.bin", b"\x7fELF\2\1\1\0\xff", "in/a.bin: neither PDF"),
         ("in/a.txt", "Grüße".encode("latin-1"), "in/a.txt: neither PDF"),
@@ -57,6 +60,11 @@ def test_what_a_model_cannot_be_sent_is_refused(name: str, data: bytes, says: st
     with pytest.raises(InvalidInput) as caught:
         attachment(name, data)
     assert str(caught.value).startswith(says)
+
+
+@pytest.mark.proves("MODEL-ATTACHMENTS")
+def test_a_name_stays_in_its_line() -> None:
+    assert as_text("in/a\nb.txt", b"text") == "Attachment in/a\\nb.txt:\n\ntext"
 
 
 @pytest.mark.proves("A065")

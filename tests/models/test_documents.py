@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pypdf import PdfWriter
@@ -87,7 +89,6 @@ async def test_a_pdf_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.proves("MODEL-SIZES")
 async def test_too_many_pages_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "COUNTED_FROM_BYTES", 1000)
     with MessagesServer(message(text("ok"))) as server:
         use(server, monkeypatch)
         with pytest.raises(ModelError, match="the attached PDFs have 601 pages, and a request may have 600"):
@@ -96,14 +97,35 @@ async def test_too_many_pages_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> N
         await ask(attached("in/a.pdf", pdf(3)))
 
 
+@pytest.mark.proves("MODEL-SIZES", "MODEL-ATTACHMENTS")
+async def test_an_encrypted_pdf_is_not_sent_however_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = re.sub(rb"/Encrypt (\d+ 0 R)", rb"/Encrypt%\n\1", pdf(1, password="x"))
+    with MessagesServer(message(text("never"))) as server:
+        use(server, monkeypatch)
+        with pytest.raises(ModelError, match=r"attachment in/a\.pdf was not sent: the PDF is encrypted; attach one"):
+            await ask(attached("in/a.pdf", data))
+        with pytest.raises(ModelError, match=r"not known to take documents, and it is encrypted; attach text"):
+            await ask(attached("in/a.pdf", data), model="gemma3")
+        assert server.requests == []
+
+
 @pytest.mark.proves("MODEL-SIZES")
-async def test_more_than_a_request_may_have_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    image = b"\x89PNG\r\n\x1a\n" + bytes(12_000_000)
-    content = [attachment(f"in/{name}.png", image) for name in "ab"]
+@pytest.mark.parametrize(
+    "content",
+    [
+        [attachment(f"in/{name}.png", b"\x89PNG\r\n\x1a\n" + bytes(12_000_000)) for name in "ab"],
+        [attachment(f"in/{name}.csv", b"12345;\n" * 2_000_000) for name in "ab"],
+        [{"type": "text", "text": "\u00fc" * 16_000_001}],
+    ],
+    ids=["pictures", "files", "words"],
+)
+async def test_more_than_a_request_may_have_is_not_sent(
+    monkeypatch: pytest.MonkeyPatch, content: list[dict[str, Any]]
+) -> None:
     asked = request(messages=({"role": "user", "content": content},))
     with MessagesServer(message(text("never"))) as server:
         use(server, monkeypatch)
-        with pytest.raises(ModelError, match=r"its attachments are 32,000,020 bytes as they are sent, .* 32,000,000"):
+        with pytest.raises(ModelError, match=r"it is asked with 32,000,\d+ bytes, and .* 32,000,000; attach"):
             await ask(asked)
         assert server.requests == []
 

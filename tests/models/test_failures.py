@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
+import time
 from dataclasses import dataclass
+from email.utils import formatdate
 from typing import Any
 
 import anyio
@@ -105,7 +107,36 @@ CASES = {
     ),
     "no messages": Case(
         raw(200, "text/html", b"<h1>Hello</h1>"),
-        "unusable, twice: the server sent no events",
+        "unusable, twice: the server sent no events, but text/html",
+        "check that it speaks the Messages API",
+        requests=2,
+    ),
+    "not streamed": Case(
+        raw(200, "application/json", b'{"type": "message", "content": []}'),
+        "unusable, twice: the server sent no events, but application/json",
+        "check that it speaks the Messages API",
+        requests=2,
+    ),
+    "bad key in the middle": Case(
+        events(("error", {"type": "error", "error": {"type": "authentication_error", "message": "expired"}})),
+        "401 authentication_error: expired",
+        "set ANTHROPIC_API_KEY to a valid key",
+    ),
+    "too large in the middle": Case(
+        events(("error", {"type": "error", "error": {"type": "request_too_large", "message": "no"}})),
+        "413 request_too_large: no",
+        "send fewer or smaller attachments",
+        kind=ModelError,
+    ),
+    "overloaded in the middle": Case(
+        events(("error", {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})),
+        "529 overloaded_error: Overloaded",
+        "name a second model",
+        requests=2,
+    ),
+    "a word for a number": Case(
+        message(text("hi"), usage={"input_tokens": "twelve"}),
+        "unusable, twice: usage.input_tokens is 'twelve', which is no number of tokens",
         "check that it speaks the Messages API",
         requests=2,
     ),
@@ -149,13 +180,21 @@ PASSING = {
     "call without name": message(tool_use("", id="toolu_1")),
     "same id twice": message(tool_use("read_file", id="toolu_1"), tool_use("read_file", id="toolu_1")),
     "half a call": message(HALF_A_CALL),
+    "call with NaN": message({**HALF_A_CALL, "input": '{"size": NaN}'}),
+    "deep call": message({**HALF_A_CALL, "input": '{"size": ' + "[" * 20_000 + "]" * 20_000 + "}"}),
+    "list of tokens": message(text("hi"), usage={"input_tokens": [1]}),
+    "no number of tokens": message(text("hi"), usage={"output_tokens": float("nan")}),
+    "part of a token": message(text("hi"), usage={"output_tokens": 2.5}),
+    "tokens given back": message(text("hi"), usage={"input_tokens": -5000}),
+    "searches given back": message(text("hi"), usage={"server_tool_use": {"web_search_requests": -1}}),
+    "all tokens": message(text("hi"), usage={"input_tokens": 10**400}),
     "call with a list": message({**HALF_A_CALL, "input": '["out/a.md"]'}),
 }
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("first", PASSING.values(), ids=PASSING.keys())
-@pytest.mark.proves("A073", "MODEL-RETRIES")
+@pytest.mark.proves("A073", "MODEL-RETRIES", "MODEL-COUNTS")
 async def test_what_may_pass_is_asked_again(monkeypatch: pytest.MonkeyPatch, first: Answer) -> None:
     with MessagesServer(first, message(text("Here I am."))) as server, anyio.fail_after(5):
         use(server, monkeypatch)
@@ -189,8 +228,18 @@ async def test_no_answer_ends_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.anyio
 @pytest.mark.proves("MODEL-DEADLINE")
-async def test_a_wait_past_the_deadline_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    with MessagesServer(error(429, "rate_limit_error", "slow down", retry_after="3600")) as server:
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"retry_after": "3600"},
+        {"retry_after_ms": "3600000", "retry_after": "1"},
+        {"retry_after": "inf"},
+        {"retry_after": formatdate(time.time() + 3600, usegmt=True)},
+    ],
+    ids=["seconds", "milliseconds", "for ever", "a date"],
+)
+async def test_a_wait_past_the_deadline_is_not_begun(monkeypatch: pytest.MonkeyPatch, headers: dict[str, str]) -> None:
+    with MessagesServer(error(429, "rate_limit_error", "slow down", **headers)) as server:
         use(server, monkeypatch)
         raised = await failing(deadline=anyio.current_time() + 60)
     assert "429 rate_limit_error: slow down" in str(raised)
@@ -208,6 +257,8 @@ async def test_a_refused_connection_is_one_line(monkeypatch: pytest.MonkeyPatch)
     assert "secret" not in str(raised)
     assert str(raised).endswith("; check the network and ANTHROPIC_BASE_URL, then try again")
     assert type(raised) is ModelUnavailable
+    of_project = await failing(retries=0, base_url=f"http://127.0.0.1:{port}")
+    assert str(of_project).endswith("; check the network and base_url in project.yaml, then try again")
 
 
 @pytest.mark.anyio

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
-from llm_do_mcp.errors import ModelError
 from llm_do_mcp.models.capabilities import Capabilities, capabilities_of
 from llm_do_mcp.models.grammar import MOST_OPTIONAL, MOST_STRICT_TOOLS, MOST_UNIONS, grammar, grammars
+from llm_do_mcp.project.manifest import ModelCapabilities
 
 
 def an_object(**properties: Any) -> dict[str, Any]:
@@ -86,12 +87,16 @@ def test_the_limits_of_one_request_are_kept() -> None:
 
 @pytest.mark.proves("MODEL-CAPABILITIES")
 def test_capabilities_are_safe_and_can_be_switched() -> None:
-    assert capabilities_of("claude-haiku-4-5") == Capabilities(*[True] * 6)
+    assert capabilities_of("claude-haiku-4-5") == Capabilities(*[True] * 6, max_output_tokens=32_000)
     assert not capabilities_of("gemma3").documents
     assert not capabilities_of("gemma3").structured_output
     switched = capabilities_of(
         "gemma3:4b", {"gemma*": {"documents": True, "images": False}, "gemma3:4b": {"images": True}}
     )
     assert (switched.documents, switched.images, switched.strict_tools) == (True, True, False)
-    with pytest.raises(ModelError, match=r"model_capabilities\.gemma\*: no flag 'pdf'; allowed: caching, documents, "):
-        capabilities_of("gemma3", {"gemma*": {"pdf": True}})
+    assert capabilities_of("gemma3", {"anthropic:gemma*": {"documents": True}}).documents, "as `prices` may write it"
+
+
+@pytest.mark.proves("MODEL-CAPABILITIES")
+def test_a_manifest_can_switch_what_there_is_and_nothing_else() -> None:
+    assert set(ModelCapabilities.model_fields) == {field.name for field in fields(Capabilities)}

@@ -142,7 +142,7 @@ async def test_python_answers_from_the_request(project: Path, toolhost: ToolHost
         ("call_4_0", "list_files", {"turn": 4}),
         ("call_4_1", "te", {"turn": 4}),
     ]
-    fields = "max_tokens messages model output_schema server_side_tools system tools turn worker"
+    fields = "messages model output_schema server_side_tools system tools turn worker"
     assert (await answer(model, "keys")).content[0]["text"] == fields
 
 
@@ -200,7 +200,7 @@ async def test_an_endless_script_ends_at_the_deadline(project: Path, toolhost: T
         ("workers: {", "model.yaml:"),
     ],
 )
-@pytest.mark.proves("MODEL-SCRIPT-ERRORS")
+@pytest.mark.proves("MODEL-SCRIPT-ERRORS", "MODEL-COUNTS")
 async def test_a_file_that_is_no_script(project: Path, toolhost: ToolHost, text: str, says: str) -> None:
     (project / "scripted" / "model.yaml").write_text(text, encoding="utf-8")
     assert says in await failing(scripted(project, toolhost), "main")

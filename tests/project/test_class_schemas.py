@@ -30,6 +30,10 @@ class Tree(BaseModel):
 class Backtracking(BaseModel):
     name: str = Field(json_schema_extra={"pattern": "(a)(?=b)"})
 
+class Lenient(BaseModel):
+    note: str = None
+    pages: int = "x"
+
 class Plain: ...
 """
 FILES = {"schemas.py": SCHEMAS, "helper.py": "MOST = 600\n"}
@@ -86,11 +90,22 @@ def test_a_class_in_a_file_is_a_schema(make: Make) -> None:
     assert tree["type"] == "object" and tree["properties"]["below"]["items"] == {"$ref": "#/$defs/Tree"}
 
 
+@pytest.mark.proves("PROJECT-CLASS-SCHEMAS")
+def test_a_default_that_does_not_fit_is_left_out_of_a_class_and_a_mistake_in_a_file(make: Make) -> None:
+    written = worker("input_schema: {properties: {note: {type: string, default: null}}}")
+    project = make({**referring("schemas.py:Lenient"), "workers/a.worker": written})
+    lenient = project.worker("main").input_schema
+    assert lenient is not None and lenient["properties"]["note"] == {"title": "Note", "type": "string"}
+    assert "default" not in lenient["properties"]["pages"]
+    with pytest.raises(ProjectError, match="default: 'None' is not of type string"):
+        project.worker("a")
+
+
 @pytest.mark.proves("PROJECT-CLASS-SCHEMAS", "A067", "A068")
 @pytest.mark.parametrize(
     ("reference", "says"),
     [
-        ("schemas.py:None_", "schemas.py: there is no class 'None_'; there are: Deck, Tree, Backtracking"),
+        ("schemas.py:None_", "schemas.py: there is no class 'None_'; there are: Deck, Tree, Backtracking, Lenient"),
         ("schemas.py:Plain", "the class 'Plain' cannot be a schema: it is no pydantic model, dataclass or TypedDict"),
         ("schemas.py:Backtracking", "the class 'Backtracking' cannot be a schema: pattern: '(a)(?=b)' is no regular"),
         ("none.py:Deck", "no schema file 'none.py' (looked for none.py)"),

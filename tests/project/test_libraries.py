@@ -88,7 +88,7 @@ def test_in_a_library_names_start_at_the_library(project: Project, reference: st
         ("./workers/summarizer", None, "no worker './workers/summarizer' (looked for workers/summarizer.worker, "),
         ("./workers/summarizer.worker", None, "(looked for workers/summarizer.worker)"),
         ("utils:sumarizer", None, "did you mean 'utils:summarizer'?"),
-        ("nobody", None, "workers/nobody.yml, and in utils)"),
+        ("nobody", None, "workers/nobody/worker.yml, and in utils)"),
     ],
 )
 def test_a_path_or_another_library_is_not_fallen_back_on(

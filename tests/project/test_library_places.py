@@ -210,6 +210,17 @@ def test_a_library_that_is_opened_for_itself_needs_a_name_and_tells_all_that_is_
     assert len(problems(caught.value)) == 2
 
 
+@pytest.mark.proves("LIB-MANIFEST", "PROJECT-ALL-PROBLEMS")
+def test_all_that_is_wrong_with_a_project_used_as_a_library_is_told_in_the_order_of_the_file(tmp_path: Path) -> None:
+    keys = "name: utils\nsandbox: {paths: {a b: ro:./x, A-B: ro:./y}}\nversoin: 2\n"
+    write(tmp_path, {"project.yaml": keys, "main.worker": worker()})
+    with pytest.raises(ProjectError) as caught:
+        read_library(str(tmp_path), "utils")
+    clash, unknown = problems(caught.value)
+    assert clash.startswith("utils:project.yaml:2:32: aliases 'a b' and 'A-B' are both 'a_b'")
+    assert unknown.startswith("utils:project.yaml:3:1: unknown key 'versoin'")
+
+
 # ---- all of them
 
 

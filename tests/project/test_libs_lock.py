@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -103,7 +104,7 @@ def test_a_file_that_came_or_went_is_refused_where_it_is_looked_for(root: Path) 
         files.kind("tools.py")
 
 
-@pytest.mark.proves("LIBS-LOCK-PYTHON")
+@pytest.mark.proves("LIBS-LOCK-WHOLE")
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -111,20 +112,60 @@ def test_a_file_that_came_or_went_is_refused_where_it_is_looked_for(root: Path) 
         ({"json.py": ""}, "json.py: added"),
         ({"tools.py": None}, "tools.py: removed"),
         ({"workers/a/x.so": "", "tools.py": None}, r"tools.py \(and 1 more\): removed"),
+        ({"workers/a.worker": "is none of Python's"}, "workers/a.worker: changed"),
     ],
 )
-def test_a_librarys_python_is_checked_as_a_whole(root: Path, change: dict[str, str | None], words: str) -> None:
-    lock = locked(root).locked
-    assert lock is not None
-    write(root, {"workers/a.worker": "is none of Python's", "tools/__pycache__/tools.pyc": "is never imported"})
-    lock.check_python(str(root))
+def test_a_library_is_checked_as_a_whole(root: Path, change: dict[str, str | None], words: str) -> None:
+    files = locked(root)
+    write(root, {"tools/__pycache__/tools.pyc": "is never imported"})
+    files.check_whole()
     for path, text in change.items():
         if text is None:
             (root / path).unlink()
         else:
             write(root, {path: text})
-    with pytest.raises(LibraryChanged, match=f"^library utils: {words} since libs.lock was written; look at it"):
-        lock.check_python(str(root))
+    for _ in range(2):
+        with pytest.raises(LibraryChanged, match=f"^library utils: {words} since libs.lock was written; look at it"):
+            files.check_whole()
+    write(root, LIBRARY)
+    for path in {*change} - {*LIBRARY}:
+        (root / path).unlink()
+    files.check_whole()
+
+
+@pytest.mark.proves("LIBS-LOCK-WHOLE")
+@pytest.mark.skipif(sys.platform == "win32", reason="opening is watched by an audit hook of paths")
+def test_a_whole_library_is_read_once_until_something_in_it_changes(root: Path) -> None:
+    program = f"""
+import sys, time
+from llm_do_mcp.project import libslock
+from llm_do_mcp.project.files import ProjectFiles
+root = {str(root)!r}
+lock = libslock.lock_of([("utils", "2.1", root)])
+files = ProjectFiles(root, lock.library("utils"))
+opened = []
+sys.addaudithook(lambda event, given: opened.append(given[0]) if event == "open" else None)
+while True:  # until nothing is so new that it might change again with the same stamp
+    opened.clear()
+    files.check_whole()
+    if not opened:
+        break
+print("read no more")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "read no more\n", done.stderr
+
+
+@pytest.mark.proves("LIB-LEFTOVERS")
+@pytest.mark.parametrize("folder", ["node_modules", "__pycache__"])
+def test_a_worker_where_caches_lie_is_no_part_of_a_library_and_cannot_be_accepted(root: Path, folder: str) -> None:
+    files = locked(root)
+    write(root, {f"workers/{folder}/w.worker": "w"})
+    with pytest.raises(LibraryChanged) as caught:
+        files.kind(f"workers/{folder}/w.worker")
+    assert str(caught.value) == (
+        f"library utils: workers/{folder}/w.worker: what is in {folder} is no part of a library; move it"
+    )
 
 
 @pytest.mark.proves("LIBS-LOCK-REFUSES")

@@ -38,7 +38,7 @@ def test_every_key_of_the_manifest_is_known(make: Make, tmp_path: Path) -> None:
         description: All keys
         model: [anthropic:a, anthropic:b]
         base_url: http://127.0.0.1:1
-        model_capabilities: {"llama*": {documents: true}}
+        model_capabilities: {"llama*": {documents: true, max_output_tokens: 16000}}
         entry: main
         exports: [main]
         dependencies: [utils]
@@ -74,6 +74,15 @@ def test_every_key_of_the_manifest_is_known(make: Make, tmp_path: Path) -> None:
         ("name: a: b", "project.yaml:1:8: mapping values are not allowed"),
         ("- a", "project.yaml:1:1: expected `key: value` lines, found a list"),
         ("version: 1.0", "project.yaml:1:10: version: must be the format 1, or the project's release as text"),
+        (
+            "base_url: notaurl",
+            "project.yaml:1:11: base_url: 'notaurl' is no address of a server; write http://HOST:PORT",
+        ),
+        ("base_url: 'http://h:x'", "base_url: 'http://h:x' is no address of a server"),
+        ("base_url: 'ftp://h'", "base_url: 'ftp://h' is no address of a server"),
+        ("model_capabilities: {q: {documnts: true}}", "1:26: unknown key 'documnts'; did you mean 'documents'?"),
+        ("model_capabilities: {q: {max_output_tokens: 0}}", "model_capabilities.q.max_output_tokens: "),
+        ("model_capabilities: {q: {images: 1}}", "1:34: model_capabilities.q.images: must be true or false"),
         ("version: 2", "format 2 is not known; known: 1"),
         ("entry: nobody", "project.yaml:1:8: no worker 'nobody' (looked for workers/nobody.worker"),
         ("exports: [main, ../x]", "project.yaml:1:17: '../x' is not a reference to a worker; '..' is not allowed"),
@@ -156,6 +165,8 @@ def test_a_model_that_is_not_compatible_is_refused(make: Make) -> None:
     with pytest.raises(ProjectError, match=r"main.worker:2:20: model 'scripted:x' is not among the compatible_models"):
         project.worker("main")
     assert make({}, default_model="anthropic:x").worker("main").accepts_model("anthropic:y")
+    with pytest.raises(ProjectError, match=r"main.worker:2:20: .*: an empty list rules out every model; name one"):
+        make({"main.worker": worker("compatible_models: []")}).worker("main")
 
 
 @pytest.mark.proves("PROJECT-MERGE")

@@ -131,8 +131,9 @@ def test_what_is_no_reference_is_refused_in_one_short_line(make: Make, reference
     [
         (
             "evaluater",
-            "no worker 'evaluater' (looked for workers/evaluater.worker, workers/evaluater/worker.worker, "
-            "workers/evaluater.yaml, workers/evaluater.yml); did you mean 'evaluator'?",
+            "no worker 'evaluater' (looked for workers/evaluater.worker, workers/evaluater.yaml, "
+            "workers/evaluater.yml, workers/evaluater/worker.worker, workers/evaluater/worker.yaml, "
+            "workers/evaluater/worker.yml); did you mean 'evaluator'?",
         ),
         ("./workers/none.worker", "no worker './workers/none.worker' (looked for workers/none.worker); known: "),
         ("./workers/evaluator.yaml", "no worker './workers/evaluator.yaml' (looked for workers/evaluator.yaml)"),
@@ -153,6 +154,8 @@ def test_a_worker_that_is_not_there_says_what_was_searched(make: Make, reference
         ("workers/w.yaml",),
         ("workers/w.yml",),
         ("workers/w.yaml", "workers/w/worker.worker"),
+        ("workers/w/worker.yaml",),
+        ("workers/w/worker.yaml", "workers/w/worker.yml", "workers/w/worker.worker"),
     ],
 )
 @pytest.mark.parametrize("reference", ["w", "./workers/w.worker"])
@@ -161,6 +164,24 @@ def test_two_files_for_one_id_are_ambiguous(make: Make, others: tuple[str, ...],
     with pytest.raises(AmbiguousWorker, match=r"more than one file for worker 'w': workers/w\.worker, "):
         project.worker(reference)
     assert any(isinstance(error, AmbiguousWorker) for error in project.broken)
+
+
+@pytest.mark.proves("PROJECT-LAYOUTS", "PROJECT-SCAN")
+@pytest.mark.parametrize("suffix", ["yaml", "yml"])
+def test_the_file_of_a_workers_folder_may_be_yaml(make: Make, suffix: str) -> None:
+    files = {
+        f"workers/x/worker.{suffix}": "name: x\ninstructions: Do it.\n",
+        "workers/x/notes.yaml": "is: no worker",
+        "workers/x/tools.py": "def f() -> str: return ''",
+        "workers/deep/y/worker.yaml": "name: deep/y\n",
+        "prompts/deep/y.md": "Prompted.",
+    }
+    project = make(files)
+    assert project.broken == () and list(project.scan().workers) == ["deep/y", "x"]
+    for reference in ("x", "workers/x", f"./workers/x/worker.{suffix}"):
+        found = project.worker(reference)
+        assert (found.id, found.folder, found.own_tool_modules) == ("x", "workers/x", ("workers/x/tools.py",))
+    assert project.worker("y").instructions.text == "Prompted."
 
 
 @pytest.mark.proves("A051")

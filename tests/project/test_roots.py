@@ -54,7 +54,7 @@ def test_absolute_roots_are_the_manifests_privilege(make: Make, tmp_path: Path) 
         ("{a: {root: main.worker}}", "'main.worker' is not a folder"),
         ("{'***': ro:x}", "alias '***' has no letter or digit"),
         ("{attachments: ro:x}", "alias 'attachments' is where a worker finds its attachments"),
-        ("{a b: ro:x, a_b: ro:y}", "more than one alias is 'a_b' in tool names"),
+        ("{a b: ro:x, a_b: ro:y}", "aliases 'a b' and 'a_b' are both 'a_b' in tool names; rename one"),
     ],
 )
 def test_a_root_that_cannot_be_used_is_refused(make: Make, paths: str, says: str) -> None:

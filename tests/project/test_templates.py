@@ -311,6 +311,7 @@ async def test_input_fields_and_parameters_are_variables(make: Make, renderer: R
     assert result.system_fragments == ("plain", "as is") and result.fragments == ()
     for value, params, says in [
         ({"name": "N"}, {}, "parameter 'topic' is missing"),
+        ({"name": "N"}, {"topic": None}, "parameter 'topic' is missing"),
         ({"name": "N"}, {"topic": 1, "ton": 2}, "unknown parameter 'ton'; did you mean 'tone'?"),
         ({"name": "N"}, {"ton": 2, "x": 1}, "'tone'?, unknown parameter 'x'; known: tone, topic, parameter"),
         ({"tone": "x"}, {"topic": 1}, "the input's field 'tone' has the name of a parameter"),

@@ -67,7 +67,8 @@ def test_a_byte_order_mark_is_no_part_of_the_file(make: Make, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"---\nname: \xff\n---\n", "main.worker:2: not UTF-8 at byte 10"),
+        (b"---\nname: \xff\n---\n", "main.worker:2:7: not UTF-8 at byte 10"),
+        ("---\ndescription: äöü".encode() + b"\xff\n---\n", "main.worker:2:17: not UTF-8 at byte 23"),
         ("---\nname: x\n---\n".encode("utf-16"), "main.worker: UTF-16"),
     ],
 )
@@ -113,6 +114,19 @@ def test_an_unknown_key_is_refused_with_the_nearest_known(keys: str, says: str) 
         ("limits: {timeout_s: '3'}", "limits.timeout_s: must be a number, not the text '3'"),
         ("limits: 3", "limits: must be `key: value` lines, not the number 3"),
         ("model: [a, 3]", "w.worker:2:12: model.1: must be text; put it in quotes"),
+        ("model: 1.10", "w.worker:2:8: model: must be text; put it in quotes"),
+        ("allow_workers: true", "w.worker:2:16: allow_workers: must be text; put it in quotes"),
+        ("limits: {max_cost: .inf}", "w.worker:2:20: limits.max_cost: must be a finite number, not .inf"),
+        ("limits: {max_turns: -.NaN}", "limits.max_turns: must be a finite number, not -.NaN"),
+        (
+            "server_side_tools: [{tool_type: web_serch}]",
+            "w.worker:2:33: server_side_tools.0.tool_type: 'web_serch' is no server-side tool; "
+            "did you mean 'web_search'?",
+        ),
+        (
+            "server_side_tools: [{tool_type: web_search, allowed_domains: [a.b], blocked_domains: [c.d]}]",
+            "allowed_domains and blocked_domains are not taken together; write one of them",
+        ),
         ("model: {a: b}", "model: must be a list, not `key: value` lines"),
         ("input_schema: [1]", "input_schema: must be `key: value` lines, not a list"),
         ("sandbox: {paths: {a: {root: x, mode: rx}}}", "sandbox.paths.a.mode: must be 'ro', 'rw' or 'out', not 'rx'"),

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from llm_do_mcp.cli.trace import lines
+from llm_do_mcp.cli.trace_html import page
 from llm_do_mcp.runtime import account
-from tests.models.messages_server import Answer, MessagesServer, error, message, text, tool_use
+from llm_do_mcp.runtime.trace_words import summary
+from tests.models.messages_server import Answer, MessagesServer, error, message, stall, text, tool_use
 from tests.project.conftest import worker
 from tests.runtime.driving import asked, finished
 from tests.runtime.workshop import MAIN, Workshop, approve
@@ -49,7 +53,55 @@ async def test_who_was_passed_over_is_recorded_with_the_reason(tmp_path: Path, m
     assert found is not None
     (turn,) = [item for _, item in found.walk() if item.kind == "turn"]
     assert turn.facts["passed_over"] == reply["passed_over"]
+    shown = lines(found, 200)
+    assert f"  turn 1: {passed['error']}" == shown[shown.index("models passed over:") + 1]
+    assert "Models passed over" in page(found) and page(found).count("529 overloaded_error: busy") == 1
     assert (done.account["models"], done.account["cost"]) == ([TWO], 0)
+
+
+@pytest.mark.proves("WORKER-FALLBACK-TIME", "WORKER-FALLBACK")
+async def test_a_model_that_hangs_leaves_the_next_one_half_of_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with MessagesServer(respond=by_model(one=[stall], two=[message(text("hi"))])) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        async with Workshop(tmp_path, project(f"{CHAIN}\nlimits: {{timeout_s: 6}}")) as shop:
+            done = await shop.run("go")
+            events = await shop.engine.store.events(done.run)
+        assert server.hung_up.wait(5)
+    assert (done.output, done.account["models"]) == ("hi", [TWO])
+    (reply,) = [event.data for event in events if event.kind == "model"]
+    assert re.search(r"model anthropic:claude-one: no answer within (3|2\.\d+) s", reply["passed_over"][0]["error"])
+
+
+@pytest.mark.proves("WORKER-FALLBACK-TIME")
+async def test_a_model_that_asks_for_more_than_its_time_is_passed_over_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = error(429, "rate_limit_error", "slow", retry_after="400")
+    with MessagesServer(respond=by_model(one=[later], two=[message(text("hi"))])) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        async with Workshop(tmp_path, project(f"{CHAIN}\nlimits: {{timeout_s: 700}}")) as shop:
+            assert (await shop.run("go")).output == "hi"
+    assert [request.body["model"] for request in server.requests] == ["claude-one", "claude-two"]
+
+
+@pytest.mark.proves("WORKER-FALLBACK-RECORDED")
+@pytest.mark.parametrize(
+    ("last", "why"), [(TWO, "429 rate_limit_error: slow down"), ("scripted:nowhere.yaml", "nowhere.yaml")]
+)
+async def test_a_chain_of_which_no_model_answers_fails_with_all_reasons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str, why: str
+) -> None:
+    slow = error(429, "rate_limit_error", "slow down", x_should_retry="false")
+    with MessagesServer(respond=by_model(one=[GONE], two=[slow])) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        async with Workshop(tmp_path, project(f"model: ['{ONE}', '{last}']")) as shop:
+            done = await shop.run("go")
+    assert done.status == "failed"
+    of_last, _, before = done.error.partition(". Passed over before: ")
+    assert of_last.startswith(f"worker main: model {last}: ") and why in of_last
+    assert before.startswith(f"worker main: model {ONE}: 529 overloaded_error: busy")
 
 
 @pytest.mark.proves("WORKER-FALLBACK-BOUND")
@@ -133,8 +185,11 @@ async def test_an_unknown_price_is_said(tmp_path: Path, monkeypatch: pytest.Monk
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         async with Workshop(tmp_path, project(f"model: '{ONE}'", "")) as shop:
             done = await shop.run("go")
+            found = await shop.engine.trace(done.run)
     assert (done.account["cost"], done.account["unpriced"]) == (None, [ONE])
     assert f"cost unknown (no price for {ONE})" in account.line(done.account)
+    assert found is not None
+    assert dict(summary(found))["cost"] == f"unknown (no price for {ONE})"
 
 
 @pytest.mark.proves("COST-ACCOUNT")

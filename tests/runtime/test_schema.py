@@ -165,3 +165,25 @@ def test_a_schema_that_refers_elsewhere_is_never_fetched_and_a_deep_value_is_ref
     tree = {"properties": {"a": {"$ref": "#"}}}
     assert problem(tree, value) == "the value is nested too deeply to be checked"
     assert problem(tree, {"a": {"a": {}}}) is None
+
+
+_PLAIN_FIELDS: tuple[dict[str, Any], ...] = (
+    *({"type": kind} for kind in ("string", "integer", "boolean", "number", "null", "object")),
+    {"type": "integer", "minimum": 1, "maximum": 3},
+    {"type": "integer", "multipleOf": 2},
+    {"type": ["string", "integer"]},
+    {"type": "string", "maxLength": 2, "description": "short"},
+    {"minimum": 2},
+)
+_VALUES = (0, 1, 3, 4, True, 1.0, 2.5, "", "text", None, {}, [])
+
+
+@pytest.mark.proves("SCHEMA-PLAIN")
+def test_plain_schemas_are_judged_as_the_library_judges_them() -> None:
+    from llm_do_mcp.runtime.validator import Validator
+
+    for field in _PLAIN_FIELDS:
+        for extra in ({}, {"required": ["a"]}, {"additionalProperties": False}, {"minProperties": 2}):
+            schema = {"type": "object", "properties": {"a": field}, **extra}
+            for value in (*({"a": value} for value in _VALUES), {}, {"b": 1}, None, []):
+                assert (problem(schema, value) is None) == Validator(schema).is_valid(value), (schema, value)

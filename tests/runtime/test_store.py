@@ -15,7 +15,7 @@ import pytest
 
 from llm_do_mcp.errors import LeaseLost, RunError
 from llm_do_mcp.runtime.lease import Lease
-from llm_do_mcp.runtime.store import Batch, Event, RunRow, Store
+from llm_do_mcp.runtime.store import FOLDED_AT, Batch, Event, RunRow, Store
 
 ROW = RunRow("r1", None, "main", "running", None, "one", 1, 1.0, 1.0)
 EVENT = Event("t0", "model", "d", "done", {"text": "x"}, 1.0, 2.0)
@@ -68,13 +68,45 @@ async def test_commits_that_come_at_once_all_succeed(store: Store) -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.proves("DIRECT-READ-IN-PLACE")
+async def test_a_commit_without_fsync_is_left_to_the_thread_while_another_process_writes(
+    store: Store, tmp_path: Path
+) -> None:
+    await store.write(Batch(ROW, create=True))
+    row = RunRow("r2", None, "main", "done", None, "one", 1, 2.0, 2.0)
+    with closing(sqlite3.connect(tmp_path / "runs.sqlite3", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        writing = asyncio.create_task(store.write(Batch(row, [EVENT], create=True, synced=False)))
+        await asyncio.sleep(0)  # would last until the other lets go, were the lock waited for here
+        assert not writing.done()
+        other.execute("ROLLBACK")
+    await writing
+    await store.write(Batch(RunRow("r3", None, "main", "done", None, "one", 1, 3.0, 3.0), create=True, synced=False))
+    assert [row.id for row in await store.runs()] == ["r3", "r2", "r1"]
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("DIRECT-READ-LOG")
+async def test_the_log_is_moved_into_the_database_also_where_no_commit_waits_for_the_disk(
+    store: Store, tmp_path: Path
+) -> None:
+    long = Event("t0", "files.read", "d", "done", "x" * 500_000, 1.0, 2.0)
+    rows = [RunRow(f"r{n}", None, "files.read", "done", None, "one", 1, float(n), 1.0) for n in range(100)]
+    for row in rows:
+        await store.write(Batch(row, [long], create=True, synced=False))
+    assert (tmp_path / "runs.sqlite3-wal").stat().st_size < 2 * FOLDED_AT < 100 * 500_000
+    assert len(await store.runs()) == 100 and await store.events("r99") == [long]
+
+
+@pytest.mark.anyio
 @pytest.mark.proves("LEASE-FENCE")
-async def test_a_process_that_lost_its_run_cannot_write_to_it(store: Store) -> None:
+@pytest.mark.parametrize("synced", [True, False])
+async def test_a_process_that_lost_its_run_cannot_write_to_it(store: Store, synced: bool) -> None:
     await store.write(Batch(ROW, create=True))
     taken = await store.claim("r1", "two", lambda owner: False)
     assert taken.fence == ROW.fence + 1
     with pytest.raises(LeaseLost, match="taken over"):
-        await store.write(Batch(ROW, [EVENT]))
+        await store.write(Batch(ROW, [EVENT], synced=synced))
     assert await store.events("r1") == []
 
 

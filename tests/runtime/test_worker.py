@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,9 @@ output_schema:
   required: [score]
   additionalProperties: false
 """
+
+HAIKU = "anthropic:claude-haiku-4-5"
+THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
 
 
 def scripted(*turns: Any, keys: str = MAIN, **more: str) -> dict[str, str]:
@@ -115,6 +119,21 @@ async def test_a_cut_off_call_of_a_real_model_still_gets_its_result(
     assert not (tmp_path / "out" / "a.md").exists()
 
 
+@pytest.mark.proves("WORKER-RESULTS", "A070")
+@pytest.mark.parametrize("reason", ["end_turn", "pause_turn", "galactic"])
+async def test_calls_are_made_whatever_the_reply_says_of_why_it_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    odd = message(text("I write."), tool_use("list_files", {"path": "in"}, id="a"), stop_reason=reason)
+    with MessagesServer(odd, message(text("done"))) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        async with Workshop(tmp_path, model=HAIKU) as shop:
+            assert (await shop.run("go")).output == "done"
+        (result,) = server.requests[1].body["messages"][-1]["content"]
+    assert (result["tool_use_id"], result["is_error"]) == ("a", False)
+    assert "in/notes.md" in result["content"]
+
+
 # ---- what ends a loop
 
 
@@ -125,7 +144,10 @@ async def test_a_cut_off_call_of_a_real_model_still_gets_its_result(
         ([call("read_file", path="in/x")] * 3, 'read_file {"path": "in/x"}: in/x: '),
         ([call("read_file", path="in/x"), call("nope")] * 3, 'read_file {"path": "in/x"}: in/x: '),
         ([{"tool_calls": [call("nope")["tool_calls"][0]] * 3}], "nope {}: there is no function 'nope' here"),
-        ([{"text": "abc", "stop_reason": "max_tokens"}] * 3, "the reply was cut off at the model's limit of tokens"),
+        (
+            [{"text": "abc", "stop_reason": "max_tokens"}] * 3,
+            "its reply was longer than one may be (max_output_tokens ",
+        ),
     ],
     ids=["in three turns", "with others between", "in one turn", "cut off"],
 )
@@ -225,6 +247,13 @@ async def test_an_output_fits_its_schema_if_need_be_after_one_repair(tmp_path: P
     assert (done.status, done.output) == ("done", {"score": 7})
 
 
+@pytest.mark.proves("MODEL-UNUSUAL")
+async def test_half_of_a_surrogate_pair_in_an_output_is_written_out_too(tmp_path: Path) -> None:
+    named = "\noutput_schema: {type: object, properties: {name: {type: string}}}\n"
+    async with Workshop(tmp_path, scripted('{"name": "\\ud800"}', keys=named)) as shop:
+        assert (await shop.run()).output == {"name": "\\ud800"}
+
+
 @pytest.mark.proves("WORKER-OUTPUT", "A072")
 async def test_a_second_output_that_does_not_fit_is_the_end_and_is_shown(tmp_path: Path) -> None:
     async with Workshop(tmp_path, scripted('{"score": 11}', '{"score": "x\x1b"}', '{"score": 7}', keys=SCORE)) as shop:
@@ -235,18 +264,56 @@ async def test_a_second_output_that_does_not_fit_is_the_end_and_is_shown(tmp_pat
 
 
 @pytest.mark.proves("WORKER-OUTPUT")
-async def test_a_repair_turn_says_what_was_wrong_and_leaves_no_call_without_a_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    odd = message(text("no"), tool_use("list_files", {"path": "in"}, id="a"), stop_reason="end_turn")
-    with MessagesServer(odd, message(text('{"score": 1}'))) as server:
+async def test_a_repair_turn_says_what_was_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with MessagesServer(message(text("no")), message(text('{"score": 1}'))) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
-        files = {"main.worker": worker(MAIN + SCORE)}
-        async with Workshop(tmp_path, files, model="anthropic:claude-haiku-4-5") as shop:
+        async with Workshop(tmp_path, {"main.worker": worker(MAIN + SCORE)}, model=HAIKU) as shop:
             assert (await shop.run("go")).output == {"score": 1}
-        result, words = server.requests[1].body["messages"][-1]["content"]
-    assert (result["tool_use_id"], result["is_error"]) == ("a", True)
+        (words,) = server.requests[1].body["messages"][-1]["content"]
     assert words["text"].startswith("Your answer does not fit the output schema: it is not JSON")
+
+
+@pytest.mark.proves("WORKER-EMPTY", "WORKER-OUTPUT")
+@pytest.mark.parametrize("keys", [MAIN, MAIN + SCORE], ids=["free text", "a schema"])
+@pytest.mark.parametrize("said", [(), (THOUGHT,), (text(" \n"),)], ids=["nothing", "a thought", "blanks"])
+async def test_an_answer_without_text_is_asked_for_once_more_and_is_no_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: str, said: tuple[dict[str, Any], ...]
+) -> None:
+    with MessagesServer(message(*said), message(text('{"score": 1}')), message(*said)) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        async with Workshop(tmp_path, {"main.worker": worker(keys)}, model=HAIKU) as shop:
+            assert (await shop.run("go")).output in ('{"score": 1}', {"score": 1})
+            done = await shop.run("go")
+    assert (done.status, done.output) == ("failed", None)
+    assert re.fullmatch(
+        r"worker main: its (output does not fit|answer cannot be used): there is no text in it", done.error
+    )
+    assert len(server.requests) == 4
+
+
+SEARCH = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}}
+FOUND = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
+
+
+@pytest.mark.proves("WORKER-FINAL-TEXT", "WORKER-OUTPUT", "WORKER-PAUSED")
+@pytest.mark.parametrize(
+    "replies",
+    [
+        [message(text("I'll search for that."), SEARCH, FOUND, text('{"score": '), text("7}"))],
+        [message(text("I'll search."), SEARCH, FOUND, stop_reason="pause_turn"), message(text('{"score": 7}'))],
+        [message(text('{"score": '), stop_reason="pause_turn"), message(text("7}"))],
+        [message(text('{"score": 7}'), SEARCH, FOUND)],
+    ],
+    ids=["after a search", "after a pause", "across a pause", "before a search"],
+)
+async def test_the_answer_is_what_is_said_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replies: list[ServerAnswer]
+) -> None:
+    with MessagesServer(*replies) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        async with Workshop(tmp_path, {"main.worker": worker(MAIN + SCORE)}, model=HAIKU) as shop:
+            assert (await shop.run("go")).output == {"score": 7}
+    assert len(server.requests) == len(replies)
 
 
 # ---- sub-workers
@@ -409,9 +476,14 @@ async def test_attached_files_reach_the_sub_workers_model_as_they_are(tmp_path: 
         ("{}", "{}", ["in/pipe.pdf"], "in/pipe.pdf: "),
         ("{}", "{}", ["in/../main.worker"], "in/../main.worker: "),
         ("{}", "{}", ["elsewhere/a.pdf"], "elsewhere"),
-        ("{}", "{}", ["file:///etc/passwd"], "file:///etc/passwd: no such sandbox; allowed are in, out"),
-        ("{}", "{}", ["http://127.0.0.1/a.pdf"], "http://127.0.0.1/a.pdf: no such sandbox; allowed are in, out"),
-        ("{}", "{}", ["data:text/plain;base64,aGk="], "data:text/plain;base64,aGk=: no such sandbox"),
+        (
+            "{}",
+            "{}",
+            ["file:///etc/passwd"],
+            "file:///etc/passwd: an address, from which nothing is fetched; allowed are in, out",
+        ),
+        ("{}", "{}", ["http://127.0.0.1/a.pdf"], "http://127.0.0.1/a.pdf: an address, from which nothing"),
+        ("{}", "{}", ["data:text/plain;base64,aGk="], "data:text/plain;base64,aGk=: an address, from which nothing"),
         ("{}", "{}", ["in/a.pdf"] * 5, "5 attachments, the worker called allows 4"),
         ("{max_attachments: 9}", "{}", ["in/a.pdf"] * 5, "5 attachments, the caller allows 4"),
         ("{allowed_suffixes: [.md]}", "{}", ["in/a.pdf"], "attachment in/a.pdf: the worker called allows .md"),

@@ -60,9 +60,9 @@ class World:
     outside: Path
     backend: Backend[Any]
 
-    def sandbox(self, *, handles: Handles | None = None, **changes: Any) -> Sandbox:
+    def sandbox(self, *, handles: Handles | None = None, waits: bool = True, **changes: Any) -> Sandbox:
         values: dict[str, Any] = {"alias": "in", "path": str(self.root), "mode": "rw", **changes}
-        return Sandbox([Root(**values)], handles=handles, backend=self.backend)
+        return Sandbox([Root(**values)], handles=handles, backend=self.backend, waits=waits)
 
     def around(self) -> dict[str, str]:
         """All files outside the root with their content."""

@@ -19,7 +19,8 @@ from pathlib import Path
 import pytest
 
 from llm_do_mcp.errors import SandboxError
-from llm_do_mcp.sandbox.opener import Directory
+from llm_do_mcp.sandbox.files import Handles
+from llm_do_mcp.sandbox.opener import Directory, WouldWait
 from tests.sandbox.conftest import SECRET, World, make_world
 
 pytestmark = [
@@ -102,6 +103,31 @@ def test_no_read_is_led_out(
     with held_world.sandbox() as sandbox, swapping(first, second):
         found = outcomes(lambda: sandbox.read_text("in", path).text, torture_scaled(1.5, 30))
     assert set(found) == {"INSIDE", "refused"}, "both sides of the exchange must have been met, and nothing else"
+
+
+@pytest.mark.proves("A008", "A009", "SANDBOX-AT-ONCE")
+@pytest.mark.parametrize("attack", ["folder", "folder, relative", "leaf"])
+def test_no_read_at_once_is_led_out(
+    held_world: World,
+    swapping: Swapping,
+    attack: str,
+    torture_scaled,  # type: ignore[no-untyped-def]
+) -> None:
+    first, second, path = plant(held_world)[attack]
+    keeps = Handles()
+    with held_world.sandbox(handles=keeps) as usual, held_world.sandbox(handles=keeps, waits=False) as hasty:
+        usual.read_text("in", path)
+
+        def read() -> str:
+            try:
+                return hasty.read_text("in", path).text
+            except WouldWait:
+                return "refused"
+
+        with swapping(first, second):
+            found = outcomes(read, torture_scaled(1.5, 30))
+    keeps.close()
+    assert found["refused"] and set(found) <= {"INSIDE", "refused"}
 
 
 @pytest.mark.proves("A008", "A009")

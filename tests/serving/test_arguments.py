@@ -10,7 +10,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, METHOD_NOT_FOUND, PARSE_ERROR
 
-from tests.serving.clients import Wire, command, everything, serving, shop, text, worker
+from tests.serving.clients import MODERN, Wire, command, everything, serving, shop, text, worker
 from tests.serving.conftest import Open
 
 ORDER = {
@@ -111,6 +111,15 @@ def test_arguments_that_are_no_object_are_an_error_of_the_protocol(tmp_path: Pat
     assert wire.request("tools/list")["tools"]
 
 
+@pytest.mark.proves("A069", "NEWS-TRACES")
+def test_what_cannot_be_listened_for_is_an_error_of_the_protocol(tmp_path: Path, open_wire: Open) -> None:
+    wire = open_wire(command(shop(tmp_path)), MODERN)
+    for uris in ([5], [None], ["llm-do://project", {}], "llm-do://project"):
+        answer = wire.answer(wire.send("subscriptions/listen", {"notifications": {"resourceSubscriptions": uris}}))
+        assert answer["error"]["code"] == INVALID_PARAMS, uris
+    assert wire.request("tools/list")["tools"]
+
+
 @pytest.mark.proves("A089")
 def test_what_comes_out_of_turn_is_answered_by_the_protocol(tmp_path: Path) -> None:
     wire = Wire(command(shop(tmp_path)))
@@ -141,18 +150,29 @@ def test_what_cannot_be_read_is_answered_and_the_server_goes_on(tmp_path: Path, 
         b"\xff\xfe",
         b"\xef\xbb\xbf{}",
         b"[" * 5000,
+        b'{"params": {"id": "inner", "method": "x"}, "method": "x", ',
+        b'{"id": %s, "method": "ping"' % (b"9" * 5000),
+        b'{"id": "no\\x", "method": "ping"',
     ):
         wire.write(line)
+    marked = wire.message("tools/list")
+    wire.write(b"\xef\xbb\xbf" + json.dumps(marked).encode())
+    assert wire.answer(marked["id"])["result"]["tools"], "a mark in front is no part of it"
     unreadable = {
         "half": b'{"jsonrpc": "2.0", "id": "half", "method": "tools/list", "params": {"a": "\\ud800"}}',
         "deep": b'{"jsonrpc": "2.0", "id": "deep", "method": "tools/list", "params": {"a": %s}}'
-        % (b"[" * 500 + b"]" * 500),
+        % (b"[" * 5000 + b"]" * 5000),
+        "long": b'{"jsonrpc": "2.0", "id": "long", "method": "ping", "params": {"id": %s}}' % (b"9" * 5000),
+        "cut": b'{"jsonrpc": "2.0", "id": "cut", "method": "ping"',
+        "earlier": b'{"id": "earlier", "method": "pi',
+        "last": b'{"method": "x", "params": {"id": "inner", "a": [{"id": 1}, "\\"id"]}, "id": "last", "jsonrpc',
+        "half \\ud800": b'{"jsonrpc": "2.0", "id": "half \\ud800", "method": "ping"}',
         "old": b'{"jsonrpc": "1.0", "id": "old", "method": "tools/list"}',
         "list": b'{"jsonrpc": "2.0", "id": "list", "method": "tools/list", "params": [1]}',
     }
     for identifier, line in unreadable.items():
         wire.write(line)
         error = wire.answer(identifier)["error"]
-        assert (error["code"] == PARSE_ERROR) is (identifier in ("half", "deep"))
+        assert (error["code"] == PARSE_ERROR) is (identifier not in ("old", "list"))
     assert wire.request("tools/list")["tools"]
     assert not [message for message in wire.passed if "id" in message], "and nothing is answered twice"

@@ -12,11 +12,11 @@ from typing import Any
 import anyio
 import pytest
 from mcp import MCPError
-from mcp.types import ElicitRequestFormParams, ElicitResult
+from mcp.types import CallToolResult, ElicitRequestFormParams, ElicitResult
 
 from llm_do_mcp.runtime.state import KEYS, request_state_keys
 from tests.serving.clients import ERAS, GO, PATIENCE_S, Gate, Person, account, decide, shop, text, turn, write
-from tests.serving.web import Balancer, Serve, token, visitor
+from tests.serving.web import Balancer, Serve, Service, token, visitor
 
 pytestmark = pytest.mark.anyio
 
@@ -113,6 +113,38 @@ async def test_a_key_joins_the_run_of_another(tmp_path: Path, gate: Gate, serve:
         done = [await call for call in (first, second)]
     assert [text(one) for one in done] == ["slow but sure"] * 2
     assert account(done[0])["id"] == account(done[1])["id"]
+
+
+@pytest.mark.proves("HTTP-INSTANCES", "HTTP-JOIN")
+@pytest.mark.parametrize("killed", [False, True], ids=["both live", "the first is killed"])
+async def test_the_same_call_of_a_principal_joins_the_run_of_another(
+    tmp_path: Path, gate: Gate, serve: Serve, killed: bool
+) -> None:
+    file = tmp_path / "tokens"
+    ann, bo = token(file, "ann"), token(file, "bo")
+    one, other = (serve(tmp_path, "--tokens", str(file), "--call-within", "0.2") for _ in range(2))
+
+    async def call(service: Service, who: str, **arguments: str) -> CallToolResult:
+        async with visitor(service.url, MODERN, token=who) as client:
+            return await client.call_tool("shop", {**GO, **arguments})
+
+    mine = account(await call(one, ann))["id"]
+    await gate.begun()
+    if killed:
+        one.process.kill()
+        one.process.wait(PATIENCE_S)
+    joined = await call(other, ann)
+    assert joined.is_error and account(joined)["id"] == mine
+    others = [await call(other, bo), await call(other, ann, extra_context="more")]
+    assert mine not in [account(result)["id"] for result in others]
+    for _ in range(4):  # one for each call of the tool that may wait there, the one of a killed server, too
+        gate.open()
+    async with visitor(other.url, MODERN, token=ann) as client:
+        while (done := await client.call_tool("run_wait", {"run_id": mine})).is_error:
+            assert account(done)["status"] == "running"
+    assert text(done) == "slow but sure"
+    gate.open()
+    assert account(await call(other, ann))["id"] != mine, "what has ended is joined no more"
 
 
 # ---- the keys

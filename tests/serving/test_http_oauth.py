@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import threading
@@ -11,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx2
 import jwt
 import pytest
@@ -19,6 +21,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm
 
 from llm_do_mcp.errors import UsageError
+from llm_do_mcp.serving.http import keys
+from llm_do_mcp.serving.http.keys import Keys
 from llm_do_mcp.serving.http.oauth import Issuer
 from tests.serving.clients import ERAS, GO, PATIENCE_S, READ, account, shop, text, turn, write
 from tests.serving.web import Serve, bearer, body, headers, visitor
@@ -33,15 +37,25 @@ class Authority:
 
     def __init__(self) -> None:
         self.fetched = 0
+        self.stuck: int | None = None
+        """After how many bytes its answers stop, without an end."""
+        self.asked, self.freed = threading.Semaphore(0), threading.Event()
         self.renew("first")
         authority = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 authority.fetched += 1
+                text = json.dumps({"keys": [authority.jwk]}).encode()
                 self.send_response(200)
                 self.end_headers()
-                self.wfile.write(json.dumps({"keys": [authority.jwk]}).encode())
+                if authority.stuck is not None:
+                    authority.asked.release()
+                    self.wfile.write(text[: authority.stuck])
+                    self.wfile.flush()
+                    authority.freed.wait(PATIENCE_S)
+                    return
+                self.wfile.write(text)
 
             def log_message(self, format: str, *args: Any) -> None:
                 pass
@@ -76,6 +90,7 @@ class Authority:
         )
 
     def close(self) -> None:
+        self.freed.set()
         self._http.shutdown()
         self._http.server_close()
 
@@ -113,6 +128,12 @@ async def test_only_tokens_that_are_meant_are_taken(tmp_path: Path, serve: Serve
         "without an end": authority.token(exp=None),
         "not yet": authority.token(nbf=time.time() + 600),
         "nobody": authority.token(sub=None),
+        "nobody by name": authority.token(sub="", client_id="ann"),
+        "a number of scopes": authority.token(scope=5),
+        "scopes by name": authority.token(scope={"call": True}),
+        "an end that is none": authority.token(exp=float("inf")),
+        "a key without a name": _part({"alg": "ES256", "kid": 5}) + good[good.index(".") :],
+        "too deep": "W3" * 20000 + good[good.index(".") :],
         "for nobody": authority.token(aud=None),
         "another key": authority.token(ec.generate_private_key(ec.SECP256R1())),
         "an unknown key": authority.token(kid="unknown"),
@@ -134,7 +155,62 @@ def _part(data: dict[str, Any]) -> str:
     return base64.urlsafe_b64encode(json.dumps(data).encode()).decode().rstrip("=")
 
 
-@pytest.mark.proves("HTTP-OAUTH")
+@pytest.mark.proves("HTTP-OAUTH-KEYS")
+@pytest.mark.parametrize("stuck", [0, 20])
+async def test_who_has_a_known_key_does_not_wait_for_an_address_that_hangs(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch, stuck: int
+) -> None:
+    monkeypatch.setattr(keys, "FETCHED_EVERY_S", 0.0)
+    kept = Keys(f"{authority.url}/jwks.json")
+    assert (await kept.find("first")) is not None
+    authority.stuck = stuck
+    waiting = [asyncio.create_task(kept.find(f"k{number}")) for number in range(3)]
+    assert await asyncio.to_thread(authority.asked.acquire, timeout=PATIENCE_S)
+    assert (await kept.find("first")) is not None
+    assert not any(task.done() for task in waiting)
+    for task in waiting:
+        task.cancel()
+
+
+@pytest.mark.proves("HTTP-OAUTH-KEYS")
+async def test_an_answer_has_one_deadline_as_a_whole(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "FETCHED_WITHIN_S", 0.3)
+    authority.stuck = 20
+    with anyio.fail_after(PATIENCE_S):
+        assert await Keys(f"{authority.url}/jwks.json").find("first") is None
+
+
+@pytest.mark.proves("HTTP-OAUTH-KEYS", "HTTP-LOG")
+async def test_an_address_that_fails_is_not_asked_for_each_token(
+    tmp_path: Path, serve: Serve, authority: Authority
+) -> None:
+    good = authority.token()
+    authority.jwk = {}  # what holds no key
+    service = serve(shop(tmp_path), *authority.options)
+    for number in range(10):
+        assert (await post(service.url, authority.token(kid=f"k{number}"))).status_code == 401
+    assert (await post(service.url, good)).status_code == 401
+    assert authority.fetched == 1
+    assert service.end() == 0
+    (told,) = [line for line in service.said if "--oauth-jwks" in line]
+    assert f"--oauth-jwks {authority.url}/jwks.json: " in told
+
+
+@pytest.mark.proves("HTTP-OAUTH-KEYS")
+async def test_a_key_that_the_issuer_takes_out_is_used_until_the_next_look(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "FETCHED_EVERY_S", 0.0)
+    kept = Keys(f"{authority.url}/jwks.json")
+    assert (await kept.find("first")) is not None
+    authority.renew("second")
+    assert (await kept.find("second")) is not None and (await kept.find("first")) is None
+    monkeypatch.setattr(keys, "TRUSTED_S", 0.0)
+    authority.jwk = {}
+    assert (await kept.find("second")) is None, "too old, and there are no newer ones"
+
+
+@pytest.mark.proves("HTTP-OAUTH-KEYS")
 async def test_keys_are_kept_and_not_fetched_for_whoever_asks(
     tmp_path: Path, serve: Serve, authority: Authority
 ) -> None:
@@ -169,8 +245,21 @@ async def test_a_person_is_one_principal_whatever_the_client(
         assert text(await client.call_tool("run_wait", {"run_id": run})) == f"there is no run {run}"
 
 
+NO_ADDRESSES = ["http://a.example", "a.example", "ftp://a.example", "https://", "", "https://[a/b", "https://a:b"]
+
+
 @pytest.mark.proves("HTTP-OAUTH", "HTTP-CLOSED")
-@pytest.mark.parametrize("address", ["http://issuer.example", "issuer.example", "ftp://issuer.example", "https://", ""])
+@pytest.mark.parametrize("audience", ["api://x", "urn://x y", "://", "urn:workers", "https://[a"])
+async def test_an_audience_may_be_any_text(tmp_path: Path, serve: Serve, authority: Authority, audience: str) -> None:
+    options = [audience if option == AUDIENCE else option for option in authority.options]
+    service = serve(shop(tmp_path), *options)
+    assert (await post(service.url, authority.token(aud=audience))).status_code == 200
+    refused = await post(service.url, authority.token())
+    assert refused.status_code == 401 and "resource_metadata" not in refused.headers["www-authenticate"]
+
+
+@pytest.mark.proves("HTTP-OAUTH", "HTTP-CLOSED")
+@pytest.mark.parametrize("address", NO_ADDRESSES)
 def test_an_issuer_that_could_be_anybody_is_refused(address: str) -> None:
     with pytest.raises(UsageError, match=r"--oauth-issuer .*: give an https address"):
         Issuer(address, AUDIENCE, "https://issuer.example/jwks")

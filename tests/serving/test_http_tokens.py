@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 from mcp import MCPError
@@ -33,7 +34,7 @@ from tests.serving.clients import (
     worker,
     write,
 )
-from tests.serving.web import Serve, bearer, body, headers, token, visitor
+from tests.serving.web import Serve, Service, bearer, body, headers, token, visitor
 
 pytestmark = pytest.mark.anyio
 
@@ -50,7 +51,7 @@ async def post(url: str, call: dict[str, Any], token: str | None, **more: Any) -
 # ---- the file
 
 
-@pytest.mark.proves("HTTP-TOKENS")
+@pytest.mark.proves("HTTP-TOKENS", "HTTP-LOG", "HTTP-HEALTH")
 async def test_a_token_holds_as_long_as_its_line_is_there(tmp_path: Path, serve: Serve) -> None:
     file = tmp_path / "tokens"
     ann = token(file, "ann")
@@ -67,7 +68,11 @@ async def test_a_token_holds_as_long_as_its_line_is_there(tmp_path: Path, serve:
     assert (await post(service.url, READ, second)).status_code == 200
     file.write_text("nonsense")  # rather nobody than anybody
     assert (await post(service.url, READ, second)).status_code == 401
+    assert (await post(service.url, READ, second)).status_code == 401
     assert (await asyncio.to_thread(httpx2.get, service.url.replace("/mcp", "/health"))).status_code == 200
+    assert service.end() == 0
+    (told,) = [line for line in service.said if "sha256" in line]
+    assert f"{file}:1: not of the form" in told and told.endswith("until then nobody is let in\n")
 
 
 @pytest.mark.proves("HTTP-TOKENS")
@@ -325,3 +330,44 @@ async def test_what_a_search_leaves_out_is_kept_for_who_asked(tmp_path: Path, se
         recall = {"command": f"--handle {handle[0]}"}
         assert "pear" in texts(await hers.call_tool("te", recall))
         assert "pear pear" not in texts(await his.call_tool("te", recall))
+
+
+@pytest.mark.proves("NOBODY-SILENT-HTTP")
+async def test_who_is_silent_at_one_client_is_asked_at_another(tmp_path: Path, serve: Serve) -> None:
+    file = tmp_path / "tokens"
+    ann = token(file, "ann")
+    root = shop(tmp_path / "shop", turn(write("out/a.txt")))
+    service = serve(root, "--tokens", str(file), "--answer-within", "0.2", "--call-within", "5")
+    call = {"name": "shop", "arguments": GO}
+
+    async def kind(http: httpx2.AsyncClient, client: str, key: str) -> str:
+        sent = body("tools/call", call, {"elicitation": {"form": {}}})
+        meta = sent["params"]["_meta"]
+        meta |= {"llm-do/key": key, "io.modelcontextprotocol/clientInfo": {"name": client, "version": "1"}}
+        answer = await http.post(service.url, json=sent, headers={**headers("tools/call", "shop"), **bearer(ann)})
+        return str(answer.json()["result"]["resultType"])
+
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
+        assert await kind(http, "laptop", "first") == "input_required"
+        with anyio.fail_after(PATIENCE_S):
+            while await kind(http, "laptop", "second") == "input_required":
+                pass  # nobody has answered at the laptop; after a while that is known
+        assert await kind(http, "phone", "third") == "input_required"
+        assert await kind(http, "laptop", "fourth") == "complete"
+
+
+@pytest.mark.proves("HTTP-TE", "HTTP-PRINCIPALS", "HTTP-INSTANCES")
+async def test_what_a_search_leaves_out_is_had_at_every_instance(tmp_path: Path, serve: Serve) -> None:
+    file = tmp_path / "tokens"
+    ann, bo = token(file, "ann"), token(file, "bo")
+    files = {"in/long.txt": "".join(f"pear {number} {'x' * 60}\n" for number in range(2000))}
+    root = shop(tmp_path / "shop", files=files)
+    here, there = (serve(root, "--tokens", str(file)) for _ in range(2))
+
+    async def search(service: Service, who: str, command: str) -> str:
+        answer = await post(service.url, {"name": "te", "arguments": {"command": command}}, who)
+        return str(answer.json()["result"]["content"][0]["text"])
+
+    handle = re.findall(r"res_\w+", await search(here, ann, "grep -n pear in"))[0]
+    assert f"{'x' * 60}\n" in await search(there, ann, f"te --handle {handle} --chunk 2")
+    assert "unknown_handle" in await search(there, bo, f"te --handle {handle}")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import io
 import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import anyio
 import pytest
@@ -20,9 +20,10 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
 from mcp.types import Tool
 
+from llm_do_mcp.project.seen import Seen
 from llm_do_mcp.serving import watch
 from llm_do_mcp.serving.news import News
-from llm_do_mcp.serving.watch import Watch
+from llm_do_mcp.serving.watch import Looks, Watch
 from tests.serving.clients import HANDSHAKE, MODERN, PATIENCE_S, Gate, command, served, worker
 from tests.serving.test_edits import echoing, manifest, put
 from tests.serving.web import Service
@@ -203,7 +204,7 @@ async def test_an_edit_that_changes_no_list_is_no_news() -> None:
     async def never(_: str) -> bool:
         return False
 
-    news = News({kind: listing(kind) for kind in lists}, contextlib.nullcontext, stirs.get, none, never)
+    news = News({kind: listing(kind) for kind in lists}, stirs.get, none, never)
     events: asyncio.Queue[Any] = asyncio.Queue()
     news.bus.subscribe(events.put_nowait)
     try:
@@ -302,6 +303,67 @@ async def test_what_changed_before_it_was_watched_is_noticed(tmp_path: Path, wat
     with anyio.fail_after(PATIENCE_S):
         await watching.stirred([str(tmp_path)], lambda: True)
     watching.close()
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> Looks:
+    """Looks that trust the kernel for as long as a test takes."""
+    made = Looks()
+    if made._notify is None:
+        pytest.skip("this system tells of no changes")
+    monkeypatch.setattr(watch, "TRUSTED_S", PATIENCE_S)
+    return made
+
+
+def _written_to(path: Path) -> IO[bytes]:
+    file = path.open("wb", buffering=0)
+    file.write(b"x")
+    return file
+
+
+WRITES: dict[str, Callable[[Path], object]] = {
+    **CHANGES,
+    "written by one who keeps it open": lambda folder: _written_to(folder / "there"),
+    "written where its link leads": lambda folder: (folder.parent / "elsewhere/linked").write_text("x"),
+}
+
+
+@pytest.mark.proves("NEWS-LOOKS")
+@pytest.mark.parametrize("change", WRITES)
+def test_a_look_is_spared_until_something_changes(tmp_path: Path, looks: Looks, change: str) -> None:
+    (folder := tmp_path / "project").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (folder / "there").write_text("")
+    (tmp_path / "elsewhere/linked").write_text("")
+    (folder / "link").symlink_to(tmp_path / "elsewhere/linked")
+    seen = Seen(str(folder))
+    for name in ("there", "link", "new", "below", ""):
+        seen.content(name)
+    looked: list[bool] = []
+
+    def look() -> bool:
+        looked.append(True)
+        return len(looked) > 2
+
+    assert not looks.changed(lambda: seen.folders, look)  # nothing is watched for one look
+    assert not looks.changed(lambda: seen.folders, look)
+    assert not looks.changed(lambda: seen.folders, look) and len(looked) == 2
+    kept = WRITES[change](folder)
+    assert looks.changed(lambda: seen.folders, look)
+    assert looks.changed(lambda: seen.folders, look)  # what had changed is no longer trusted
+    looks.close()
+    if isinstance(kept, io.IOBase):
+        kept.close()
+
+
+@pytest.mark.proves("NEWS-LOOKS")
+def test_what_the_kernel_does_not_tell_is_seen_after_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, answers = Looks(), [False, False, True]
+    assert not looks.changed(lambda: [str(tmp_path)], lambda: answers.pop(0))
+    assert not looks.changed(lambda: [str(tmp_path)], lambda: answers.pop(0))
+    monkeypatch.setattr(watch, "TRUSTED_S", 0.0)
+    assert looks.changed(lambda: [str(tmp_path)], lambda: answers.pop(0))
+    looks.close()
 
 
 @pytest.mark.proves("NEWS-IDLE")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from mcp.types import (
 )
 
 from llm_do_mcp.project.load import load_project
+from llm_do_mcp.serving.names import Names
 from llm_do_mcp.serving.server import ProjectServer
 from llm_do_mcp.serving.several import SeveralProjects
 from tests.serving.clients import account, client_of, serving, shop, turn, worker
@@ -114,6 +116,68 @@ async def test_a_prompt_has_the_workers_own_instructions_and_names_the_tools(tmp
     assert json.loads(what.text) == {"topic": "pears", "depth": 3}
 
 
+SHAPES = {
+    "type": "object",
+    "$defs": {"Colour": {"enum": ["red", "blue"]}, "Least": {"type": "integer", "minimum": 2}},
+    "properties": {
+        "count": {"anyOf": [{"$ref": "#/$defs/Least"}, {"type": "null"}]},
+        "note": {"type": ["string", "null"]},
+        "level": {"enum": [1, 2, 3]},
+        "colour": {"$ref": "#/$defs/Colour"},
+        "code": {"type": "string", "minLength": 2},
+        "either": {"oneOf": [{"type": "string", "pattern": "^[a-z]+$"}, {"type": "array"}]},
+        "any": True,
+    },
+}
+
+
+@pytest.mark.proves("PROMPT-ARGUMENTS")
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ({"count": "3"}, {"count": 3}),
+        ({"count": "null"}, {"count": None}),
+        ({"count": ""}, {}),
+        ({"note": "hello", "any": "[1"}, {"note": "hello", "any": "[1"}),
+        ({"note": ""}, {"note": ""}),
+        ({"level": "1", "colour": "blue"}, {"level": 1, "colour": "blue"}),
+        ({"level": "", "colour": "", "code": ""}, {}),
+        ({"either": "abc"}, {"either": "abc"}),
+        ({"either": "[1]"}, {"either": [1]}),
+        ({"count": "1"}, "count: must be at least 2, not 1"),
+        ({"count": "many"}, "count must be JSON of type integer or null, not many"),
+        ({"level": "4"}, "level: must be one of 1, 2, 3, not 4"),
+        ({"colour": "green"}, 'colour: must be one of "red", "blue", not "green"'),
+        ({"code": "x"}, "code: must be a string of at least 2 characters"),
+    ],
+)
+async def test_a_text_is_taken_for_what_the_field_can_be(
+    tmp_path: Path, mode: str, given: dict[str, str], meant: dict[str, Any] | str
+) -> None:
+    files = {"main.worker": worker({"input_schema": SHAPES}, "Do it.")}
+    async with serving(shop(tmp_path, files=files), mode) as client:
+        if isinstance(meant, str):
+            with pytest.raises(MCPError, match=re.escape(meant)):
+                await client.get_prompt("shop", given)
+            return
+        _, what = (await client.get_prompt("shop", given)).messages
+        assert isinstance(what.content, TextContent) and json.loads(what.content.text) == meant
+
+
+@pytest.mark.proves("PROMPT-ARGUMENTS", "COMPLETION")
+async def test_what_is_offered_for_a_field_is_taken_and_its_form_is_told(tmp_path: Path, mode: str) -> None:
+    files = {"main.worker": worker({"input_schema": SHAPES}, "Do it.")}
+    prompt = PromptReference(name="shop")
+    async with serving(shop(tmp_path, files=files), mode) as client:
+        (listed,) = (await client.list_prompts()).prompts
+        for name, wanted in {"level": ["1", "2", "3"], "colour": ["red", "blue"], "count": [], "any": []}.items():
+            assert await values(client, prompt, name) == wanted
+            for value in wanted:
+                assert (await client.get_prompt("shop", {name: value})).messages
+    told = {argument.name: argument.description for argument in listed.arguments or [] if argument.description}
+    assert told == {"count": "JSON: integer or null", "level": "JSON: integer"}
+
+
 @pytest.mark.proves("PROMPT-REFUSED")
 @pytest.mark.parametrize(
     ("name", "given", "said"),
@@ -134,6 +198,16 @@ async def test_a_prompt_that_cannot_be_made_says_why(
         with pytest.raises(MCPError, match=said) as refused:
             await client.get_prompt(name, given)
     assert refused.value.error.code == -32602 and "\n" not in str(refused.value)
+
+
+@pytest.mark.proves("PROMPT-REFUSED")
+async def test_a_prompt_of_a_broken_worker_says_what_is_wrong_with_it(tmp_path: Path, mode: str) -> None:
+    files = {"workers/bad.worker": worker({"nope": 1})}
+    async with serving(shop(tmp_path, files=files, exports=["main", "bad"]), mode) as client:
+        with pytest.raises(MCPError, match=r"workers/bad\.worker:2:2: .*nope"):
+            await client.get_prompt("bad", {"input": "x"})
+        (tmp_path / "workers/bad.worker").write_text(worker())
+        assert (await client.get_prompt("bad", {"input": "x"})).messages
 
 
 # ---- resources
@@ -251,7 +325,8 @@ async def two(root: Path, mode: str) -> AsyncIterator[Client]:
     """A client of two projects, `shop` and `den`."""
     library(root / "shop")
     shop(root / "den", name="den", files={"in/stock.txt": "one bear\n"})
-    servers = [ProjectServer(load_project(root / name), beside=True) for name in ("shop", "den")]
+    names = Names()
+    servers = [ProjectServer(load_project(root / name), beside=names) for name in ("shop", "den")]
     several = SeveralProjects(servers)
     try:
         async with client_of(several, mode) as client:

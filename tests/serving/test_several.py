@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,11 +14,15 @@ import pytest
 from mcp import Client, MCPError
 from mcp.types import ResourceTemplateReference, TextResourceContents
 
+from llm_do_mcp.cli import serve
 from llm_do_mcp.cli.listing import main
-from llm_do_mcp.errors import ProjectError
+from llm_do_mcp.cli.projects import together
+from llm_do_mcp.errors import ProjectError, UsageError
 from llm_do_mcp.project.load import load_project
+from llm_do_mcp.serving.names import Names
 from llm_do_mcp.serving.server import ProjectServer
 from llm_do_mcp.serving.several import SeveralProjects
+from tests.cli.commands import LLM_DO, PATIENCE_S, SERVE, environment
 from tests.serving.clients import (
     GO,
     MODERN,
@@ -49,9 +54,12 @@ def two(root: Path, *turns: Any) -> list[Path]:
 
 
 @asynccontextmanager
-async def together(roots: list[Path], mode: str, person: Person | None = None, **options: Any) -> AsyncIterator[Client]:
+async def clients_of(
+    roots: list[Path], mode: str, person: Person | None = None, **options: Any
+) -> AsyncIterator[Client]:
     options = {"when_nobody_can_answer": "pause", **options}
-    server = SeveralProjects([ProjectServer(load_project(root), beside=True, **options) for root in roots])
+    names = Names()
+    server = SeveralProjects([ProjectServer(load_project(root), beside=names, **options) for root in roots])
     try:
         async with client_of(server, mode, person) as client:
             yield client
@@ -65,7 +73,7 @@ async def together(roots: list[Path], mode: str, person: Person | None = None, *
 @pytest.mark.proves("SEVERAL-NAMES")
 async def test_names_begin_with_the_project(tmp_path: Path, mode: str, capsys: pytest.CaptureFixture[str]) -> None:
     roots = two(tmp_path)
-    async with together(roots, mode) as client:
+    async with clients_of(roots, mode) as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
     assert len(names) == len(set(names)) and names[-2:] == ["run_wait", "run_cancel"]
     assert {"north", "south", "north_reports_reader", "south_files_in_list", "south_te"} <= set(names)
@@ -92,7 +100,7 @@ async def test_long_names_are_cut_and_stay_their_own(
     roots = [one, shop(tmp_path / "two", name="two")]
     seen = []
     for _ in range(2):
-        async with together(roots, mode) as client:
+        async with clients_of(roots, mode) as client:
             tools = {tool.name for tool in (await client.list_tools()).tools}
             assert all(len(name) <= 40 for name in tools)
             seen.append(tools)
@@ -108,10 +116,68 @@ async def test_long_names_are_cut_and_stay_their_own(
 @pytest.mark.proves("SEVERAL-CLASH")
 def test_one_name_for_two_projects_is_refused(tmp_path: Path) -> None:
     roots = [shop(tmp_path / "one"), shop(tmp_path / "two")]
-    servers = [ProjectServer(load_project(root), beside=True) for root in roots]
+    names = Names()
+    ProjectServer(load_project(roots[0]), beside=names)
     with pytest.raises(ProjectError) as refused:
-        SeveralProjects(servers)
+        ProjectServer(load_project(roots[1]), beside=names)
     assert all(str(root) in str(refused.value) for root in roots) and "`name`" in str(refused.value)
+
+
+@pytest.mark.proves("SEVERAL-CLASH")
+def test_one_name_for_two_tools_is_refused_by_server_and_list(tmp_path: Path) -> None:
+    """Also where one of them is published only once a mistake is mended: calls would go to one, or to the other."""
+    tool = {"workers/b_ready.worker": worker({"nope": 1})}
+    one = shop(tmp_path / "one", name="a", exports=["*"], files=tool)
+    other = shop(tmp_path / "two", name="a_b", exports=["*"], files={"workers/ready.worker": worker()})
+    said = f"two tools would be called 'a_b_ready', of the projects {one} and {other}"
+    for program in ([*SERVE], [*LLM_DO, "list"]):
+        done = subprocess.run(
+            [*program, one, other],
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (2, "") and said in done.stderr, done
+
+
+@pytest.mark.proves("SEVERAL-TWICE")
+@pytest.mark.parametrize("again", ["shop", "link", "shop/main.worker"])
+def test_a_project_is_served_once(tmp_path: Path, again: str, capsys: pytest.CaptureFixture[str]) -> None:
+    shop(tmp_path / "shop")
+    (tmp_path / "link").symlink_to(tmp_path / "shop")
+    paths = [str(tmp_path / "shop"), str(tmp_path / again)]
+    with pytest.raises(UsageError, match="is named twice; name it once"):
+        main(paths)
+    with pytest.raises(UsageError, match="is named twice; name it once"):
+        together(paths, serve.parser().parse_args(paths))
+
+
+@pytest.mark.proves("SEVERAL-EDIT")
+async def test_an_edit_takes_no_name_from_another_project(tmp_path: Path, mode: str) -> None:
+    one = shop(tmp_path / "one", "hello", name="a", exports=["**"])
+    other = shop(tmp_path / "two", "hello", name="a_b", exports=["**"], files={"workers/w.worker": worker()})
+    intruder = one / "workers/b_w.worker"
+
+    async def listed() -> list[str | None]:
+        tools = (await client.list_tools(cache_mode="bypass")).tools
+        return [tool.description for tool in tools if tool.name == "a_b_w"]
+
+    async with clients_of([one, other], mode) as client:
+        theirs = await listed()
+        assert len(theirs) == 1
+        intruder.parent.mkdir(exist_ok=True)
+        intruder.write_text(worker({"description": "Not theirs."}))
+        assert await listed() == theirs
+        assert "two tools would be called 'a_b_w', of the projects" in text(await client.call_tool("a", GO))
+        intruder.unlink()
+        assert not (await client.call_tool("a", GO)).is_error
+        (other / "workers/w.worker").unlink()
+        intruder.write_text(worker({"description": "Theirs no more."}))
+        await listed()
+        assert await listed() == ["Theirs no more."], "a name that was given up may be taken"
 
 
 # ---- calls
@@ -121,7 +187,7 @@ def test_one_name_for_two_projects_is_refused(tmp_path: Path) -> None:
 async def test_a_call_reaches_its_project(tmp_path: Path, mode: str) -> None:
     north, south = two(tmp_path, turn(write("out/a.txt")))
     person = Person(decide("once"))
-    async with together([north, south], mode, person) as client:
+    async with clients_of([north, south], mode, person) as client:
         done = await client.call_tool("south", GO)
         assert not done.is_error and (south / "out/a.txt").exists() and not (north / "out/a.txt").exists()
         (north / "in/stock.txt").write_text("north's\n")
@@ -136,7 +202,7 @@ async def test_a_call_reaches_its_project(tmp_path: Path, mode: str) -> None:
 @pytest.mark.proves("SEVERAL-CALLS")
 async def test_what_follows_a_run_finds_its_project(tmp_path: Path, mode: str) -> None:
     roots = two(tmp_path, turn(write("out/a.txt")))
-    async with together(roots, mode, approve_tool=True) as client:
+    async with clients_of(roots, mode, approve_tool=True) as client:
         waits = [await client.call_tool(name, GO) for name in ("north", "south")]
         for name, told in zip(("north", "south"), waits, strict=True):
             run = account(told)["id"]
@@ -153,7 +219,7 @@ async def test_a_worker_that_comes_later_can_be_called(tmp_path: Path, mode: str
     roots = [
         shop(tmp_path / name, "hello", name=name, exports=["*", "main"], files=READER) for name in ("north", "south")
     ]
-    async with together(roots, mode) as client:
+    async with clients_of(roots, mode) as client:
         await client.list_tools()
         (roots[1] / "workers/late.worker").write_text(worker({"model": "scripted:model.py"}))
         assert not (await client.call_tool("south_late", GO)).is_error
@@ -168,7 +234,7 @@ async def test_what_is_read_is_of_its_project(tmp_path: Path, mode: str) -> None
     for root in roots:
         (root / "in/stock.txt").write_text(f"{root.name}'s pears\n")
         (root / "in" / f"only-{root.name}.txt").write_text("x")
-    async with together(roots, mode, Person(decide("once"))) as client:
+    async with clients_of(roots, mode, Person(decide("once"))) as client:
         prompts = {prompt.name for prompt in (await client.list_prompts()).prompts}
         assert prompts == {"north", "south", "north_reports_reader", "south_reports_reader"}
         assert (await client.get_prompt("south", GO)).messages

@@ -1,4 +1,6 @@
-"""Each way of not approving, as the caller reads it and as the record keeps it: what came, and from whom."""
+"""Each way of not approving, as the caller reads it and as the record keeps it: what came, and from whom; and who is
+asked again.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,8 @@ import pytest
 from mcp.types import ElicitResult, ErrorData
 
 from llm_do_mcp.runtime.approvals import Approvals
+from llm_do_mcp.serving import silences
+from llm_do_mcp.serving.silences import Silences
 from tests.cli.commands import llm_do
 from tests.serving.clients import HANDSHAKE, Person, accept, account, decide, serving, shop, text, turn, write
 
@@ -35,6 +39,20 @@ WAYS: dict[tuple[str, str], tuple[Person | None, dict[str, Any], str]] = {
         "approvals.lock does not allow it: nothing of files.write is approved",
     ),
 }
+
+
+@pytest.mark.proves("NOBODY-SILENT", "NOBODY-SILENT-HTTP")
+def test_a_client_without_a_connection_is_asked_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    known, connection, name = Silences(), object(), "'ann' 'laptop' '1'"
+    for client in (connection, name):
+        known.begin(client)
+        assert known.has(client)
+    monkeypatch.setattr(silences, "ASKED_AGAIN_S", 0.0)
+    for client in (connection, name):
+        known.begin(client)
+    assert known.has(connection) and not known.has(name)
+    known.end(connection)
+    assert not known.has(connection) and not known.has(None)
 
 
 @pytest.mark.proves("FRONT-RECORD", "A080", "A081", "A082", "A083")

@@ -11,7 +11,10 @@ import pytest
 from tests.bench.wire import ERAS, Era, Wire
 from tests.bench.workload import READ, READ_ARGUMENTS, WORKERS, write_project
 
-LATER = ("anthropic", "jinja2", "jsonschema", "sqlite3", "difflib", "llm_do_mcp.toolhost", "llm_do_mcp.project.render")
+LATER = (
+    *("anthropic", "jinja2", "jsonschema", "sqlite3", "difflib"),
+    *("llm_do_mcp.toolhost.client", "llm_do_mcp.toolhost.trials", "llm_do_mcp.project.render"),
+)
 """What only a call needs."""
 
 MARKING = """
@@ -46,6 +49,8 @@ def test_listing_tools_imports_nothing_that_only_a_call_needs(tmp_path: Path, er
         assert {"mcp", "yaml", "llm_do_mcp.serving.server"} <= listed, "the trace is not one of imports"
         assert sorted(name for name in listed if name.startswith(LATER)) == []
         wire.call(READ, READ_ARGUMENTS)
+        with pytest.raises(RuntimeError, match="path is missing"):
+            wire.call(READ, {})  # what does not fit is put into words
     assert {"sqlite3", "jsonschema"} <= _imported(trace)
 
 

@@ -192,6 +192,71 @@ def test_a_client_that_does_not_read_cannot_keep_the_server(tmp_path: Path, mode
         wire.close()
 
 
+def _deaf(root: Path, mode: str) -> Wire:
+    """A client that has opened a session and reads nothing more."""
+    wire = Wire(command(root), mode)
+    stdout = wire.process.stdout
+    assert stdout is not None
+    for message in wire.hello():
+        wire.write(message)
+    assert b"shop" in stdout.readline()
+    return wire
+
+
+def _takes_no_more(wire: Wire, lines: bytes) -> int:
+    """Write until everything is sent, or the server reads nothing more; how much was sent."""
+    assert wire.process.stdin is not None
+    pipe, sent = wire.process.stdin.fileno(), 0
+    os.set_blocking(pipe, False)
+    while sent < len(lines) and select.select([], [pipe], [], 1)[1]:
+        sent += os.write(pipe, lines[sent : sent + 4096])
+    return sent
+
+
+@pytest.mark.proves("A092", "A093", "STDIO-END")
+@pytest.mark.parametrize("calls", [200, 4000])
+def test_the_end_is_seen_behind_calls_that_were_not_come_to(tmp_path: Path, mode: str, calls: int) -> None:
+    wire = _deaf(shop(tmp_path, files={"in/long.txt": "pear tree\n" * 2000}), mode)
+    try:
+        call = wire.message("tools/call", {"name": "te", "arguments": {"command": "grep -n pear in/long.txt"}})
+        _takes_no_more(wire, b"".join(json.dumps({**call, "id": 10 + n}).encode() + b"\n" for n in range(calls)))
+        assert _gone(wire) < 2.5
+    finally:
+        wire.close()
+
+
+@pytest.mark.proves("A092", "STDIO-ROOM")
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells how much memory a process has")
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("resources/read", {"uri": "llm-do://files/in/big.txt"}),
+        ("tools/call", {"name": "files_in_read_text", "arguments": {"path": "big.txt", "max_chars": 1_000_000}}),
+    ],
+)
+def test_what_a_client_does_not_read_has_an_end(tmp_path: Path, mode: str, method: str, params: dict[str, Any]) -> None:
+    wire = _deaf(shop(tmp_path, files={"in/big.txt": "pear tree\n" * 100_000}), mode)
+    try:
+        asked = wire.message(method, params)
+        _takes_no_more(wire, b"".join(json.dumps({**asked, "id": 10 + n}).encode() + b"\n" for n in range(400)))
+        assert _grown_by(wire.process.pid) < 300_000, "kB, of 400 answers of a million characters and more"
+        wire.listen()
+        for number in range(400):
+            assert "result" in wire.answer(10 + number), "all of them are answered once it reads"
+    finally:
+        wire.close()
+
+
+def _grown_by(process: int) -> int:
+    """How far the memory of a process goes up, in kB, until it stays for a second what it is."""
+    grown, since = 0, time.monotonic()
+    while time.monotonic() - since < 1:
+        now = int(Path(f"/proc/{process}/status").read_text().partition("VmRSS:")[2].split()[0])
+        if now > grown + 1000:
+            grown, since = now, time.monotonic()
+    return grown
+
+
 @pytest.mark.proves("A093", "STDIO-END")
 def test_a_client_that_has_closed_its_end_is_gone(tmp_path: Path, mode: str) -> None:
     wire = Wire(command(_looping(tmp_path)), mode)
@@ -407,7 +472,7 @@ list_tools = mcp.list_tools
 
 
 async def telling():
-    logging.getLogger("httpx").error("sent %s", os.environ["SHOP_KEY"])
+    logging.getLogger("httpx").error("sent %s " + "far " * 60, os.environ["SHOP_KEY"])
     return await list_tools()
 
 
@@ -415,8 +480,8 @@ mcp.list_tools = telling
 """
 
 
-@pytest.mark.proves("START-MCP-RUN", "REDACT-LOG")
-def test_mcp_run_keeps_secrets_out_of_the_log(tmp_path: Path, open_wire: Open) -> None:
+@pytest.mark.proves("START-MCP-RUN", "REDACT-LOG", "LOG-LINES")
+def test_mcp_run_keeps_secrets_out_of_the_log_which_is_in_whole_lines(tmp_path: Path, open_wire: Open) -> None:
     root = shop(tmp_path, files={"served.py": LOGGING})
     run = [f"{sysconfig.get_path('scripts')}/mcp", "run", str(tmp_path / "served.py")]
     wire = open_wire(run, env={"LLM_DO_PROJECT": str(root), "SHOP_KEY": "sk-very-secret-value"})
@@ -424,6 +489,8 @@ def test_mcp_run_keeps_secrets_out_of_the_log(tmp_path: Path, open_wire: Open) -
     wire.end_input()
     wire.process.wait(10)
     assert "[redacted SHOP_KEY]" in wire.stderr() and "sk-very" not in wire.stderr()
+    (line,) = [line for line in wire.stderr().splitlines() if "redacted" in line]
+    assert line.endswith("ERROR sent [redacted SHOP_KEY] " + "far " * 60)
 
 
 @pytest.mark.proves("START-MCP-RUN")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from llm_do_mcp.serving.tasks import IDENTIFIER
+from tests.cli.commands import LLM_DO
 from tests.serving.clients import MODERN, PATIENCE_S, Gate, Wire, command, shop, turn, write
 from tests.serving.conftest import Open
 
@@ -60,6 +62,67 @@ def test_a_task_gives_the_result_that_the_call_would(tmp_path: Path, open_wire: 
     assert until(again, made["taskId"], "completed")["result"] == done["result"], "also after a restart"
 
 
+@pytest.mark.anyio
+@pytest.mark.proves("TASKS-CREATED", "TASKS-RESTART")
+async def test_a_task_can_be_asked_about_from_the_moment_it_is_told(
+    gate: Gate, tmp_path: Path, open_wire: Open
+) -> None:
+    wire = open_wire(command(tmp_path), MODERN, capabilities=CAN)
+    identifier = task(wire)["taskId"]
+    wire.process.kill()
+    wire.process.wait()
+    again = open_wire(command(tmp_path), MODERN, capabilities=CAN)
+    assert again.request("tasks/get", {"taskId": identifier})["status"] == "working"
+    await gate.begun()
+    gate.open()
+    gate.open()  # the call that was cut short waits at it, too, where it still does
+    assert until(again, identifier, "completed")["result"]["content"][0]["text"] == "slow but sure"
+
+
+@pytest.mark.proves("TASKS-CREATED")
+def test_what_a_task_came_to_is_told_when_it_is_asked(tmp_path: Path, open_wire: Open) -> None:
+    shop(tmp_path, {"text": "hello"})
+    wire = open_wire(command(tmp_path), MODERN, capabilities=CAN)
+    call = {"name": "shop", "arguments": {"input": "go"}}
+    made = wire.request("tools/call", call, **{"llm-do/key": "monday"})
+    until(wire, made["taskId"], "completed")
+    again = wire.request("tools/call", call, **{"llm-do/key": "monday"})
+    assert (again["resultType"], again["taskId"], again["status"]) == ("task", made["taskId"], "completed")
+    assert again.keys().isdisjoint({"result", "error", "inputRequests"})
+
+
+@pytest.mark.proves("TASKS-KEPT")
+def test_a_task_is_kept_until_its_run_is_pruned(tmp_path: Path, open_wire: Open) -> None:
+    shop(tmp_path, {"text": "hello"})
+    wire = open_wire(command(tmp_path), MODERN, capabilities=CAN)
+    done = until(wire, task(wire)["taskId"], "completed")
+    assert done["ttlMs"] is None
+    wire.close()
+    again = open_wire(command(tmp_path), MODERN, capabilities=CAN)
+    assert again.request("tasks/get", {"taskId": done["taskId"]})["status"] == "completed"
+    prune = [*LLM_DO, "runs", "prune", "--keep", "0", "--project", str(tmp_path)]
+    subprocess.run(prune, check=True, capture_output=True)
+    for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+        assert error(again, method, taskId=done["taskId"])["code"] == -32602
+
+
+@pytest.mark.proves("TASKS-LATER")
+def test_a_call_goes_on_as_a_task(tmp_path: Path, open_wire: Open) -> None:
+    shop(tmp_path, turn(write("out/new.txt")))
+    plain = open_wire(command(tmp_path), MODERN, capabilities={"elicitation": {"form": {}}})
+    call = {"name": "shop", "arguments": {"input": "go"}}
+    asked = plain.request("tools/call", call)
+    [key] = asked["inputRequests"]
+    plain.close()
+    wire = open_wire(command(tmp_path), MODERN, capabilities=ASKS)
+    answers = {key: {"action": "accept", "content": {"decision": "once"}}}
+    state = asked["requestState"]
+    made = wire.request("tools/call", {**call, "requestState": state, "inputResponses": answers})
+    assert made["resultType"] == "task" and made.keys().isdisjoint({"requestState", "inputRequests"})
+    assert not until(wire, made["taskId"], "completed")["result"].get("isError")
+    assert (tmp_path / "out" / "new.txt").read_text() == "new"
+
+
 @pytest.mark.proves("TASKS-ASK")
 @pytest.mark.parametrize("decision", ["once", "deny"])
 def test_a_question_is_an_input_request_of_the_task(tmp_path: Path, open_wire: Open, decision: str) -> None:
@@ -95,6 +158,28 @@ def test_who_cannot_ask_or_never_answers_is_told_what_waits(tmp_path: Path, open
     told = until(wire, task(wire)["taskId"], "completed")["result"]
     assert told["isError"] and "llm-do approve" in told["content"][0]["text"]
     assert not (tmp_path / "out" / "new.txt").exists()
+
+
+@pytest.mark.proves("TASKS-END")
+@pytest.mark.parametrize("end", ["answered", "cancelled"])
+def test_a_task_that_has_ended_stays_so_whatever_becomes_of_its_run(tmp_path: Path, open_wire: Open, end: str) -> None:
+    shop(tmp_path, turn(write("out/new.txt")))
+    options = ("--when-nobody-can-answer", "pause", "--approve-tool")
+    wire = open_wire(command(tmp_path, *options), MODERN, capabilities=CAN)
+    identifier = task(wire)["taskId"]
+    told = until(wire, identifier, "completed")["result"]
+    key = told["content"][0]["text"].partition("(question '")[2].partition("'")[0]
+    if end == "answered":
+        answer = {"run_id": identifier, "question": key, "decision": "once"}
+        wire.request("tools/call", {"name": "run_approve", "arguments": answer})
+        waited = wire.request("tools/call", {"name": "run_wait", "arguments": {"run_id": identifier}})
+        assert not waited.get("isError") and (tmp_path / "out" / "new.txt").read_text() == "new"
+    else:
+        wire.request("tasks/cancel", {"taskId": identifier})
+    again = open_wire(command(tmp_path), MODERN, capabilities=ASKS)
+    for client in (wire, again):
+        found = client.request("tasks/get", {"taskId": identifier})
+        assert (found["status"], found["result"]) == ("completed", told)
 
 
 @pytest.mark.proves("TASKS-ASK")

@@ -98,7 +98,6 @@ async def test_a_client_that_does_not_read_holds_up_its_own_messages_only(ends: 
         nonlocal finished
         for message in sent:
             await outgoing.write(message)
-            await outgoing.flush()
             finished += 1
         os.close(writing)
 

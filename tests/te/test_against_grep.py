@@ -7,11 +7,12 @@ import random
 import shlex
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.te.searching import search, write
+from tests.te.searching import GUARDS, search, write
 
 TREE = {
     "main.py": "import os\nimport sys\n\n\ndef main(argv):\n    path = os.path.join('a')  # TODO\n    return path\n",
@@ -37,6 +38,9 @@ grep -rvi alpha data/words.txt
 grep -rl run .
 grep -rlw Engine .
 grep -rL run .
+grep -rL -m0 run .
+grep -rov run .
+grep -rovc run src
 grep -rc run src
 grep -rc -v run src
 grep -ro run .
@@ -85,6 +89,10 @@ grep -rn '[[:upper:]]' data
 grep -rnE '[0-9]{2,}' data
 grep -rn '[0-9]\\{2\\}' data
 grep -rE '(al)pha \\1' data
+grep -rE '{,2}' src
+grep -rE '^{2}d' .
+grep -rE '{1a' .
+grep -rE 'zzz|{3}' src
 grep -r 'no newline' data
 grep -rnEo '[[:alpha:]]+' data/words.txt
 grep --recursive --line-number --ignore-case --word-regexp run .
@@ -184,25 +192,109 @@ def test_files_are_chosen_as_grep_chooses_them(tmp_path: Path) -> None:
         ["-w", "-E", "a|ab"],
         ["$"],
         ["-E", "|get"],
+        ["-E", "z*|foo"],
+        ["-E", "ab*|abc"],
+        ["-E", ".|f(o|oo)"],
+        ["-E", "-e", ".", "-e", "foo|get(attr)?"],
+        ["-E", "-e", "[a-z]", "-e", "foo+|z"],
+        ["-E", "(a|ab)(c|bcd)?"],
+        ["-E", "(x|xx|tt)+(r| x)"],
+        ["-E", "(^|x|xt)(t|$)"],
+        ["-E", r"\<(g|ge|a|at).*\>|x\b"],
+        ["-E", "(x|xx){1,3}t?"],
+        ["-w", "-E", "x.*|a|get ?|ab? a"],
+        ["-x", "-E", "x|x+t+|xxttr( |x)*t"],
+        ["-i", "-E", "G|GE[T-Z]*|É+|é"],
+        ["-i", "-E", "İ|İ+b*"],
+        ["-m1", "-E", "x|x+ "],
+        ["a\\|ab*\\|é*"],
     ],
 )
 def test_the_longest_of_several_alternatives_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
-    write(tmp_path, {"a.txt": "xx getattr attr foo\nab a get\nxxttr xt\n"})
+    write(tmp_path, {"a.txt": "xx getattr attr foo\nab a get\nxxttr xt\nabcd abbbc ééÉ\nİ i İb\n\n"})
     printed = subprocess.run(
         [str(GREP), "-o", "-n", *words, "a.txt"], cwd=tmp_path, capture_output=True, check=False, text=True
     ).stdout.splitlines()
     for program in ("", "/nowhere/rg"):
         monkeypatch.setenv("TE_RG", program)
-        hits = search(["grep", "-o", *words, "a.txt"], tmp_path, guard="none").hits
-        assert [hit.removeprefix("a.txt:").replace(": ", ":", 1) for hit in hits] == printed
+        for guard in GUARDS:
+            hits = search(["grep", "-o", *words, "a.txt"], tmp_path, guard=guard).hits
+            assert [_told(hit) for hit in hits] == [_told(line) for line in printed]
+
+
+def _told(hit: str) -> tuple[str, str]:
+    """The number of a line and its text, without the spaces around it, which answers leave out."""
+    number, _, text = hit.removeprefix("a.txt:").partition(":")
+    return number, text.strip()
+
+
+@pytest.mark.proves("TE-PATTERNS", "A107", "TE-STOP")
+def test_no_choice_of_alternatives_takes_forever_or_all_memory(tmp_path: Path) -> None:
+    write(tmp_path, {"a.txt": "a" * 300_000 + "c\n", "b.txt": "found\n"})
+    began = time.monotonic()
+    assert search(["grep", "-oE", "(a|aa)+b|c"], tmp_path, seconds=1).meta["error"] == "timeout"
+    assert time.monotonic() - began < 10
+    whole = search(["grep", "-oE", "(a|aa)+c|c", "a.txt"], tmp_path)
+    assert whole.meta["matches"] == 1 and whole.meta["cut_lines"] == 1, "a long one is cut as ripgrep cuts it"
+    for large in ("(f|fo){9000}|found", "(" * 5_000 + "f|fo" + ")" * 5_000 + "und"):
+        assert search(["grep", "-oE", large, "b.txt"], tmp_path).meta.get("error") in (None, "invalid_pattern")
+
+
+@pytest.mark.proves("TE-GREP", "TE-BUILT-IN")
+@pytest.mark.skipif(not _is_gnu(), reason="there is no GNU grep")
+@pytest.mark.parametrize("guard", GUARDS)
+@pytest.mark.parametrize("program", ["", "/nowhere/rg"])
+@pytest.mark.parametrize("words", ["-m1 -A2", "-m1 -C9", "-m2 -B1", "-m2 -A1", "-m3 -C1", "-v -m1 -A4", "-m9 -C1"])
+def test_behind_the_last_hit_that_is_wanted_there_are_only_lines_around_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, program: str, guard: str
+) -> None:
+    monkeypatch.setenv("TE_RG", program)
+    write(tmp_path, {"a.txt": "foo 1\nfoo 2\nbar 3\nfoo 4\nfoo 5\nbar 6\nbar 7\nfoo 8\n", "b\n1:x": "bar\nfoo\nfoo"})
+    printed = subprocess.run(
+        [str(GREP), "-n", *words.split(), "foo", "a.txt"], cwd=tmp_path, capture_output=True, check=False, text=True
+    ).stdout.splitlines()
+    answer = search(["grep", "-h", *words.split(), "foo", "a.txt"], tmp_path, guard=guard)
+    assert [hit.replace(" ", "", 1) for hit in answer.hits] == printed
+    assert answer.meta["matches"] == sum(line[1:2] == ":" for line in printed)
+    everywhere = search(["grep", *words.split(), "foo"], tmp_path, guard=guard)
+    first = 1 if "-v" in words else min(2, int(words[words.index("-m") + 2]))
+    assert everywhere.meta["matches"] == answer.meta["matches"] + first
+
+
+@pytest.mark.proves("TE-BINARY", "TE-BUILT-IN")
+@pytest.mark.parametrize("guard", GUARDS)
+@pytest.mark.parametrize("program", ["", "/nowhere/rg"])
+def test_lines_around_a_hit_hide_no_binary_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, guard: str
+) -> None:
+    monkeypatch.setenv("TE_RG", program)
+    write(tmp_path, {"e.bin": b"y\nfoo\0\n", "late.bin": b"y\nfoo\n" + b"y\n" * 90_000 + b"foo\0\n"})
+    write(tmp_path, {"a.txt": "y\nfoo\n"})
+    write(tmp_path, {"no.bin": b"y\n\0\n", ".llm-doignore": "unlisted.bin\n", "unlisted.bin": b"y\nfoo\0\n"})
+    for flags in ("", "-A2", "-B2", "-C2", "-m1 -C2"):
+        for path, binary in (("", 1 if "-m1" in flags else 2), ("e.bin", 1)):
+            answer = search(f"te grep {flags} foo {path}", tmp_path, guard=guard)
+            found = int(not path) + (not path and "-m1" in flags)
+            assert (answer.meta["matches"], answer.meta["binary"], answer.code) == (found, binary, 0), flags
 
 
 @pytest.mark.proves("TE-COMMAND")
 @pytest.mark.skipif(not _is_gnu(), reason="there is no GNU grep")
-@pytest.mark.parametrize("words", ["-L run src", "-L nope src", "-L run main.py", "-L def main.py", "-Lv '' src"])
-def test_the_exit_code_is_that_of_grep_where_files_without_a_match_are_listed(tmp_path: Path, words: str) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("-L run src", "-L nope src", "-L run main.py", "-L def main.py", "-Lv '' src", "-L -m 0 run src"),
+        "-m0 run src",
+        *("-ov run src", "-ov '' src", "-ov '\\' src", "-ovc run src", "-ovl run src", "-ovL run src"),
+    ],
+)
+def test_the_exit_code_is_that_of_grep_also_where_no_line_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
     write(tmp_path, TREE)
     theirs = subprocess.run([str(GREP), "-r", *shlex.split(words)], cwd=tmp_path, capture_output=True, check=False)
-    assert search(f"te grep -r {words}", tmp_path, guard="none").code == theirs.returncode
+    for program in ("", "/nowhere/rg"):
+        monkeypatch.setenv("TE_RG", program)
+        assert search(["grep", "-r", *shlex.split(words)], tmp_path, guard="none").code == theirs.returncode

@@ -63,6 +63,16 @@ grep 'needle \\W' latin.txt
 grep 'needle .' latin.txt
 grep 'needle \\S' latin.txt
 grep 'needle [^x]' latin.txt
+grep -i 'İ' odd.txt
+grep -io 'i' odd.txt
+grep -io '[a-z]*' odd.txt
+grep -iF 'İ' odd.txt
+grep -iP 'İ|x' odd.txt
+grep -io 'İ b' odd.txt
+grep -o '[[:punct:]]*' odd.txt
+grep -oE '[^[:punct:][:space:]]+' odd.txt
+grep -i '\\<*n' odd.txt
+grep -v '\\B' data/words.txt
 """.strip().splitlines()
 
 
@@ -70,7 +80,7 @@ grep 'needle [^x]' latin.txt
 @pytest.mark.parametrize("guard", GUARDS)
 @pytest.mark.parametrize(
     "command",
-    [command for command in (*test_against_grep.COMMANDS, *MORE) if "\\K" not in command],  # Python's -P has no \K
+    [*test_against_grep.COMMANDS, *MORE],
 )
 def test_the_answer_is_that_of_ripgrep(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, guard: str
@@ -86,6 +96,7 @@ def test_the_answer_is_that_of_ripgrep(
     )
     write(tmp_path, {"late.bin": b"needle\n" * 20_000 + b"\0needle", "utf16.txt": "needle ü\n".encode("utf-16")})
     write(tmp_path, {"long.txt": "needle " + "x" * 3_000 + "\n", "empty/.gitignore": "*\n", "empty/y": "needle\n"})
+    write(tmp_path, {"odd.txt": "İ bin\ni I\n¡hola! «a» \u2013 €5 “x” 😀 `~\u200b\u00a0,\n"})
     theirs, ours = _both(shlex.split(command), tmp_path, monkeypatch, guard)
     assert (ours.meta, ours.hits, ours.code) == (theirs.meta, theirs.hits, theirs.code)
 
@@ -100,6 +111,24 @@ def test_patterns_mean_the_same(tmp_path: Path, no_ripgrep: None, syntax: str, p
     flags = ["-E"] if syntax == "extended" else []
     found = search(["grep", *flags, "-e", pattern, "a.txt"], tmp_path, guard="none")
     assert [hit.split(": ", 1)[1] for hit in found.hits] == lines
+
+
+@pytest.mark.proves("TE-BUILT-IN")
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *("[[:digit:]]", "[^[:digit:][:space:]]+", "[[:^alpha:]_]", "[[:upper:]-]+", "[]x]", "[^]x]+", "[\\]\\[]"),
+        *("\\Qa.b\\E", "x\\Q+*\\E", "\\h\\d", "[\\h\\d]+", "\\H+", "\\d\\K|x", "foo\\Kbar", "a\\.\\Kb", "\\N+"),
+        *("(?i)FOO|bar", "(?<n>o)\\k<n>", "(?<n>o)\\g{1}", "(o)\\g1", "\\x{62}a", "(?>o+)b", "o++b", "(?<=\\d)\\D"),
+    ],
+)
+def test_patterns_of_perl_mean_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str) -> None:
+    write(tmp_path, {"a.txt": "foobar 12\na.b axb\nx+*y ]x[ A-B\n\té\u00a07 _o\n12x 3y\n"})
+    for flag in ("-P", "-oP"):
+        theirs, ours = _both(["grep", flag, pattern], tmp_path, monkeypatch, "none")
+        assert (ours.meta, ours.hits) == (theirs.meta, theirs.hits)
+        assert "error" not in theirs.meta and theirs.hits
+        monkeypatch.delenv("TE_RG")
 
 
 @pytest.mark.proves("TE-BUILT-IN", "TE-ALIASES")
@@ -155,6 +184,9 @@ def test_a_cancelled_search_ends(tmp_path: Path, no_ripgrep: None) -> None:
         (["-P", "[[=x=]]"], "invalid_pattern"),
         (["\\(n\\)\\2"], "invalid_pattern"),
         (["-P", "[:alpha:]"], "invalid_pattern"),
+        (["-P", "[[:nope:]]"], "invalid_pattern"),
+        (["-P", "[a"], "invalid_pattern"),
+        (["-P", "(a)\\1\\Kb"], "invalid_pattern"),
         (["[a"], "invalid_pattern"),
         (["-E", "(" * 50_000], "invalid_pattern"),
         (["x", "-t", "nope"], "unknown_type"),

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from llm_do_mcp.te.logs import Log
+from llm_do_mcp.te.settings import Settings
 from tests.te.searching import GUARDS, read, search, te, write
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="such files are not to be had on Windows")
@@ -152,6 +153,8 @@ def test_one_file_does_not_eat_the_others_budget(tmp_path: Path) -> None:
         ("data", '[\n  {"a": 1},\n  {"a": 2}\n]\n', "json"),
         ("data", '{"a": 1}\n{"a": 2}\n', "jsonl"),
         ("data", "a\tb\n1\t2\n3\t4\n", "tabular"),
+        ("data", "id, name, city\n1, Ann, New York\n2, Bob, Rome\n", "tabular"),
+        ("notes", "He came, he saw what was there, and left.\nIt rained, it was cold as ice, and dark.\n", "text"),
         ("data", "[link] and text\nmore\n", "text"),
         ("notes", "plain\n", "text"),
         ("notes.txt", "plain\n", "text"),
@@ -172,6 +175,11 @@ SHUFFLED = (
     "2026-12-31 23:59:59 ERROR last\n2026-01-01 00:00:01,123 - app.db - ERROR - first, valid until 2099-01-01 00:00\n"
     "2026-06-01T10:00:00Z [main] [error] middle\n"
 ) + '2026-06-01 10:00:00 1.2.3.4 "GET /ERROR HTTP/1.0" not an ERROR at all\n' * 99
+ZONES = (
+    "2026-03-01T08:00:00Z INFO b\n2026-03-01T10:00:00+05:00 INFO a\n2026-03-01T09:00:00-02:00 INFO c\n"
+    "2026-03-01T08:00:00.123Z INFO b\n2026-02-31T08:00:00Z no such day\n"
+) * 300
+PARTS_BROKEN = "broken: 300 of 900 lines are not JSON, the first is line 2"
 SETEXT = "---\n# comment\nkey: 1\n---\n\nOne\n===\n\nTwo\n---\n\n- item\n---\n\n### Three\n"
 SCRIPT = """\
 const fs = require('fs')
@@ -225,6 +233,8 @@ LOG_TOLD = ["severities: ERROR 300, WARN 300, INFO 600", "time: from 2026-03-01 
         ("c.json", f"{DATA}\nx", ["shape: {version number, items", "broken: from line 2, column 1 on it is not JSON"]),
         ("d.json", "[1" * 2_000, ["shape: [1 x number]", "broken: from line 1, column 3 on it is not JSON"]),
         ("a.jsonl", '{"a": 1, "b": "x"}\n' * 900, ["shape: 900 records, the first {a number, b string}"]),
+        ("tz.log", ZONES, ["time: from 2026-03-01T10:00:00+05:00 to 2026-03-01T09:00:00-02:00"]),
+        ("b.jsonl", '{"a": 1}\n{"a": \n[1]\n' * 300, ["shape: 600 records, the first {a number}", PARTS_BROKEN]),
         ("a.csv", ROWS, ["400 rows, 3 columns: id, name, two␊lines"]),
         ("a.tsv", "a\tb\n" + "1\t2\n" * 2_000, ["2,000 rows, 2 columns: a, b"]),
         ("b.tsv", "17\tb\n" + "1\t2\n" * 2_000, ["2,001 rows, 2 columns without names, the first row: 17, b"]),
@@ -253,6 +263,39 @@ def test_a_file_that_does_not_fit_tells_what_it_is_like(tmp_path: Path, name: st
 
 
 @pytest.mark.proves("TE-SHAPE")
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("a.sql", "CREATE TABLE users (\n  id int\n);\nDROP TABLE users;", ["1 CREATE TABLE users"]),
+        ("a.sql", "CREATE OR REPLACE FUNCTION f(a int)\nALTER TABLE x ADD y int;", ["1 CREATE OR REPLACE FUNCTION f"]),
+        ("a.sql", 'Create Temp Table "Odd" (a int);\nselect * from table_x;', ['1 Create Temp Table "Odd"']),
+        ("a.sql", "CREATE VIEW v;\nCREATE PROCEDURE p()", ["1 CREATE VIEW v", "2 CREATE PROCEDURE p"]),
+        ("a.c", "static int\ngnu_fn (int a)\n{\n  return f (a);\n}", ["2 gnu_fn"]),
+        ("a.c", "int decl (int a,\n          int b);\nint two (int a,\n         int b)\n{\n} while (x)", ["3 int two"]),
+        ("a.cpp", "template <typename T> class Tpl {\n};", ["1 class Tpl"]),
+        ("a.cpp", "template<class T, class U = std::vector<int>>\nT fun(T a) {\n}", ["2 T fun"]),
+        ("a.kt", "fun <T> List<T>.extf(x: Int): Int = x\nfun plain() {}", ["1 fun <T> List<T>.extf", "2 fun plain"]),
+        ("a.rs", 'pub(crate) unsafe extern "C" fn lamp() {}', ['1 pub(crate) unsafe extern "C" fn lamp']),
+        ("a.rs", "pub(in crate::x) fn lamp() {}", ["1 pub(in crate::x) fn lamp"]),
+        ("a.cs", "class A {\n  public Task<int> Swim(int a) => await X();\n  Do(() => X());", [
+            *("1 class A", "2 public Task<int> Swim"),
+        ]),
+        ("a.cs", "class A {\n  static List<T> G<T>(T a) where T : class {", ["1 class A", "2 static List<T> G<T>"]),
+        ("A.java", "class A {\n  int sum(int a,\n      int b) {\n    foo(a,\n        b);", ["1 class A", "2 int sum"]),
+        ("A.java", "class A {\n  void one(\n      int a);\n  void two(\n    int a)\n  {", ["1 class A"]),
+        ("a.php", "<?php\nfunction &freefn($x) {}", ["2 function &freefn"]),
+        ("a.rb", "class A\n  private def n\n  end", ["1 class A", "2 private def n"]),
+        ("a.md", "<!--\n# no\n-->\n#\tTab\n<!-- # no -->\n# One #\n`<!--`\n## Two", ["4 # Tab", "6 # One", "8 ## Two"]),
+    ],
+)  # fmt: skip
+def test_everyday_definitions_are_in_the_outline(tmp_path: Path, name: str, text: str, told: list[str]) -> None:
+    write(tmp_path, {name: text + "\n" * 60})
+    answer = search(["cat", name], tmp_path, settings=Settings({"cat": {"preview_lines": 1}}))
+    outline = [line for line in answer.text.split("\n") if line.startswith("# TE: outline: ")]
+    assert outline == ["# TE: outline: " + ", ".join(told)]
+
+
+@pytest.mark.proves("TE-SHAPE")
 def test_rows_that_are_only_counted_by_lines_are_about_so_many_where_cells_may_hold_lines(tmp_path: Path) -> None:
     write(tmp_path, {"quoted.csv": "a,b\n" + '1,"x\ny"\n' * 300_000, "plain.csv": "a,b\n" + "1,2\n" * 600_000})
     assert "# TE: about 600,000 rows, 2 columns: a, b" in search("te cat quoted.csv", tmp_path).text
@@ -264,13 +307,14 @@ def test_rows_that_are_only_counted_by_lines_are_about_so_many_where_cells_may_h
     ("line", "levels", "time"),
     [
         ("Jan  3 10:00:00 host app[12]: ERROR: x", ["ERROR"], "Jan  3 10:00:00"),
-        ("2026-01-01T10:00:00Z [main] ERROR com.foo - INFO", ["ERROR"], "2026-01-01T10:00:00"),
+        ("2026-01-01T10:00:00Z [main] ERROR com.foo - INFO", ["ERROR"], "2026-01-01T10:00:00Z"),
+        ("2026-01-01T10:00:00.123+0200 ERROR x", ["ERROR"], "2026-01-01T10:00:00+0200"),
         ("2026-01-01 10:00:00 UTC [123] ERROR:  relation", ["ERROR"], "2026-01-01 10:00:00"),
         ("2026/01/01 10:00:00 [error] 123#0: x", ["ERROR"], "2026/01/01 10:00:00"),
         ("2026-01-01 10:00:00.123 | WARNING  | mod:f:1 - x", ["WARN"], "2026-01-01 10:00:00"),
         ("ERROR:root:x", ["ERROR"], ""),
-        ('time="2026-01-01T10:00:00Z" level=error msg="x"', ["ERROR"], "2026-01-01T10:00:00"),
-        ('{"level":"warn","ts":"2026-01-01T10:00:00Z"}', ["WARN"], "2026-01-01T10:00:00"),
+        ('time="2026-01-01T10:00:00Z" level=error msg="x"', ["ERROR"], "2026-01-01T10:00:00Z"),
+        ('{"level":"warn","ts":"2026-01-01T10:00:00Z"}', ["WARN"], "2026-01-01T10:00:00Z"),
         ('1.2.3.4 - - [10/Oct/2026:13:55:36 +0000] "GET /ERROR HTTP/1.0" 404', [], "10/Oct/2026:13:55:36"),
         ("2026-01-01 10:00:00 the last ERROR was", [], "2026-01-01 10:00:00"),
     ],

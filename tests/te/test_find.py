@@ -48,6 +48,9 @@ src -type f -not -name '*.py'
 . -path './src/*' -name '*.py'
 . -not -path './src/*' -type f
 . -wholename './docs/*'
+./src -maxdepth 1 -path './src/*'
+./src -path './src'
+. -path '.'
 . -maxdepth 1
 . -mindepth 2 -maxdepth 3 -type f
 src -maxdepth 0
@@ -60,6 +63,19 @@ src -maxdepth 0
 . -mtime -1 -type f
 . -mtime +1
 . -mmin -10 -type f
+. -mmin -1 -type f
+. -mmin 1 -type f
+. -mmin +1 -type f
+. -mmin -4320 -type f
+. -mmin -4321 -type f
+. -mmin +4320 -type f
+. -mmin 4321 -type f
+. -mmin 4320 -type f
+. -mtime -3 -type f
+. -mtime 3 -type f
+. -mindepth 1 -name '.*' -prune -o -type f -print
+. -mindepth 2 -name src -prune -o -type f -print
+. -mindepth 2 -name app -prune -o -name '*.py'
 . -newer old -type f
 . -name app -prune -o -name '*.py' -print
 . -path ./src/lib -prune -o -type f -print
@@ -84,7 +100,7 @@ src -name 'src'
 def test_what_find_finds_is_found(tree: Path, expression: str, guard: str) -> None:
     (tree / "src/link").symlink_to("app")
     write(tree, {"old": "x"})
-    os.utime(tree / "old", (time.time() - 3 * 86_400,) * 2)
+    os.utime(tree / "old", (time.time() - 3 * 86_400 - 20,) * 2)  # 3 days, and of minutes the 4,321st
     (tree / "empty/.keep").unlink()
     words = shlex.split(expression)
     theirs = subprocess.run(["find", *words], cwd=tree, capture_output=True, check=True, text=True).stdout.splitlines()
@@ -170,6 +186,12 @@ tmp/
 *
 !*/
 a*b
+*.{py,log}
+x-{1,2}.*
+!{a,b}.py
+{a
+[[:alpha:]].py
+[[:digit:]a]b
 a\\*a"""
 
 
@@ -177,9 +199,9 @@ a\\*a"""
 def test_what_find_leaves_out_is_what_grep_leaves_out(tmp_path: Path) -> None:
     """Ignore files by the thousand forms, drawn by a seed: ripgrep's reading of them and ours are the same."""
     drawn = random.Random(5)
-    names = ["a", "b", "ab", "a.py", "b.py", "x-1.log", "x-2.log", "tmp"]
+    names = ["a", "b", "ab", "a.py", "b.py", "x-1.log", "x-2.log", "tmp", "a].py"]
     lines = PATTERNS.splitlines()
-    for number in range(60):
+    for number in range(90):
         root = tmp_path / str(number)
         for folder in ("", "a/", "b/", "a/b/", "tmp/a/"):
             write(

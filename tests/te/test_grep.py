@@ -95,7 +95,6 @@ def test_the_working_folder_is_the_virtual_folder_of_aliases(tree: Path, tmp_pat
         ("-e def -e CONN", ["a.py:1: def connect():", "src/b.py:3: CONNECT = 2"]),
         ("-m1 connect src/b.py", ["src/b.py:1: from a import connect"]),
         ("-m 0 connect", []),
-        ("-ov connect", []),
         ("connect --include=*.txt", ["src/c.txt:1: disconnected"]),
         ("connect --exclude '*.py'", ["src/c.txt:1: disconnected"]),
         ("connect --exclude-dir=src", ["a.py:1: def connect():"]),

@@ -166,6 +166,28 @@ def test_a_handle_that_is_none_is_an_error(tmp_path: Path, arguments: Sequence[s
     assert str(tmp_path) not in answer.text
 
 
+CRUMB = re.compile(
+    r"# TE: (\d+ more( lines?| definitions?)?( in (\d+ files?|[a-z ]+))?(: \S.*[\d)s])?|.* left out|\d+ long .* whole)"
+)
+"""A breadcrumb that is whole, or only tells how much it is."""
+
+
+@pytest.mark.proves("TE-HANDLE", "TE-BUDGET")
+@pytest.mark.parametrize(
+    "command", ["grep needle", "grep needle -C1", "find . -type f", "cat f1.txt", "cat f1.txt f2.txt"]
+)
+def test_whatever_the_budget_no_breadcrumb_is_cut_and_a_handle_can_be_used(tmp_path: Path, command: str) -> None:
+    tree = write(tmp_path / "tree", {f"f{n}.txt": "def needle():\n    needle\n" * 50 for n in range(60)})
+    kept = {"guard": "none", "session": "s", "folder": str(tmp_path / "kept")}
+    for budget in range(140, 420, 7):
+        answer = search(command, tree, budget=budget, **kept)
+        for line in answer.text.split("\n")[3:]:
+            assert not line.startswith("# TE") or CRUMB.fullmatch(line), line
+        if handle := answer.meta.get("handle"):
+            assert search(f"--handle {handle}", tree, budget=budget, **kept).meta["chunk"] == 1
+    assert handle, "with 400 characters there is one"
+
+
 @pytest.mark.proves("TE-HANDLE-BAD")
 def test_a_chunk_that_is_not_there_and_a_file_that_has_changed_are_told(tmp_path: Path) -> None:
     tree = write(tmp_path / "tree", {"long.txt": "line\n" * 200_000})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -184,7 +185,7 @@ def test_a_pattern_that_names_a_symbol_is_recognised(pattern: str, name: str | N
     ],
 )
 def test_paths_tell_what_is_aside(path: str, kind: str | None) -> None:
-    found = Asides(lambda folder: folder).kind(path.encode())
+    found = Asides(lambda: [b"."]).kind(path.encode())
     assert (KINDS[found] if found >= 0 else None) == kind
 
 
@@ -381,3 +382,17 @@ def test_many_notes_on_binary_files_are_no_lines_of_the_file_before(tmp_path: Pa
     answer = search(f"te grep needle {named}", tmp_path)
     assert (answer.meta["matches"], answer.meta["binary"]) == (200_000, 200)
     assert answer.left_out + len(answer.hits) == answer.meta["matches"]
+
+
+@pytest.mark.proves("TE-RANKED")
+def test_a_large_result_with_many_definitions_is_looked_through_no_further(tmp_path: Path) -> None:
+    uses = "    return needle(with_some_arguments, and_with_others)\n" * 15_000
+    write(tmp_path, {f"{number}.py": "def needle():\n" * (300 * (number == 3)) + uses for number in range(4)})
+    before = os.dup(0)
+    os.close(before)
+    answer = search("te grep needle", tmp_path)
+    after = os.dup(0)
+    os.close(after)
+    assert answer.meta["matches"] == 60_300
+    assert answer.hits[0] == "3.py:1: def needle():"
+    assert after == before, "the search that ran ahead is ended, and has left no handle"

@@ -11,7 +11,7 @@ import pytest
 
 from llm_do_mcp.te.envelope import TeError
 from llm_do_mcp.te.settings import AGENT_BUDGETS, Settings
-from tests.te.searching import read, search, te, write
+from tests.te.searching import Answer, read, search, te, write
 
 
 @pytest.mark.proves("TE-SETTINGS")
@@ -134,6 +134,9 @@ def test_the_workspace_s_root_holds_wherever_the_command_runs(tmp_path: Path) ->
     beside = str(tmp_path.parent / "beside" / "c.py")
     assert hits("grep", "needle", "../../beside") == ["outside"]
     assert hits("cat", beside) == ["outside"]
+    write(tmp_path, {"llmc.toml": "[tool_envelope.telemetry]\nenabled = false\n"})
+    assert hits("cat", "../top.py") == ["needle"], "the file's own folder is the root unless it says another"
+    assert hits("cat", beside) == ["outside"]
     write(tmp_path, {"llmc.toml": "[tool_envelope.workspace]\nroot = '.'\nallow_outside_root = true\n"})
     assert hits("grep", "needle", "../../beside") == [f"{beside}:1: needle"]
     assert hits("grep", "needle", "../../beside", "a.py") == [f"{beside}:1: needle", "a.py:1: needle"]
@@ -141,9 +144,68 @@ def test_the_workspace_s_root_holds_wherever_the_command_runs(tmp_path: Path) ->
     assert hits("grep", "needle") == ["a.py:1: needle", "lib/b.py:1: needle"]
 
 
-@pytest.mark.proves("TE-WORKSPACE")
+@pytest.mark.proves("TE-WORKSPACE", "TE-HOT-ZONE")
+def test_paths_are_those_of_the_working_folder_wherever_the_root_is(tmp_path: Path) -> None:
+    files = {
+        "src/a.py": "foo\n" * 900,
+        "src/deep/d.py": "foo\n" * 300,
+        "src/deep/q/e.py": "foo\n" * 99,
+        "lib/l.py": "foo",
+    }
+    write(tmp_path, files)
+
+    def ask(root: str, folder: str, command: str) -> Answer:
+        settings = Settings({"workspace": {"root": root}}, str(tmp_path))
+        return search(command, tmp_path / folder, guard="none", settings=settings, budget=1_000)
+
+    plain, inside = search("grep foo", tmp_path / "src", guard="none", budget=1_000), ask(".", "src", "grep foo")
+    assert plain.meta == inside.meta and plain.hits == inside.hits and plain.breadcrumb == inside.breadcrumb
+    assert inside.meta["hot_zone"] == "./ (69%)" and ": ./ 8" in inside.breadcrumb
+    assert ask(".", "src/deep", "grep foo ../..").meta["hot_zone"] == "../ (99%)"
+    assert ask("src", ".", "grep foo").meta["hot_zone"] == "src/ (100%)"
+    assert ask("src", "lib", "grep foo").meta["hot_zone"] == "../src/ (100%)"
+    for root, folder, command, found in (
+        (".", "src", "find", [".", "a.py", "deep", "deep/d.py", "deep/q", "deep/q/e.py"]),
+        (".", "src", "find . -maxdepth 0", ["."]),
+        (".", "src", "find .. -maxdepth 1", ["..", "../lib", "."]),
+        (".", "src/deep/q", "find ../.. -type d", ["../..", "..", "."]),
+        (".", "src", "find . -path 'deep/*' -name '*.py'", ["deep/d.py", "deep/q/e.py"]),
+        (".", "src", "find .. -path '../lib/*'", ["../lib/l.py"]),
+        ("src", ".", "find . -type d", ["src", "src/deep", "src/deep/q"]),
+        ("src", ".", "find . -path 'src/deep/*' -name d.py", ["src/deep/d.py"]),
+        ("src", ".", "grep -l foo", ["src/a.py", "src/deep/d.py", "src/deep/q/e.py"]),
+        ("src", ".", "grep -l foo -g 'src/deep/*.py'", ["src/deep/d.py"]),
+        ("src", ".", "grep -m1 foo src/a.py", ["src/a.py:1: foo"]),
+        ("src/deep", ".", "find src", ["src/deep", "src/deep/d.py", "src/deep/q", "src/deep/q/e.py"]),
+        ("src", "lib", "grep -l foo ../src/deep", ["../src/deep/d.py", "../src/deep/q/e.py"]),
+        ("src", "lib", "grep -l foo ..", ["../src/a.py", "../src/deep/d.py", "../src/deep/q/e.py"]),
+    ):
+        assert sorted(ask(root, folder, command).hits) == sorted(found), (root, folder, command)
+    for folder, path, root in (
+        (".", "lib/l.py", "src"),
+        (".", "a.py", "src"),
+        ("lib", "l.py", "../src"),
+        (".", "..", "src"),
+    ):
+        answer = ask("src", folder, f"cat {path}")
+        assert answer.notes == [f"[TE] {path} is outside what may be searched, which is {root}"]
+    assert ask("src", ".", "find .").hits == [
+        "src",
+        "src/a.py",
+        "src/deep",
+        "src/deep/d.py",
+        "src/deep/q",
+        "src/deep/q/e.py",
+    ]
+
+
+@pytest.mark.proves("TE-WORKSPACE", "TE-NOTHING-SEARCHED", "TE-BUILT-IN")
 @pytest.mark.parametrize("guard", ["none", "kernel", "verify"])
-def test_ignore_files_hold_as_they_are_set(tmp_path: Path, guard: str) -> None:
+@pytest.mark.parametrize("program", ["", "/nowhere/rg"])
+def test_ignore_files_hold_as_they_are_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, guard: str
+) -> None:
+    monkeypatch.setenv("TE_RG", program)
     write(tmp_path, {".gitignore": "built/\n", ".llm-doignore": "secret/\n*.key\n", "a.py": "needle\n"})
     write(tmp_path, {"built/b.py": "needle\n", "secret/c.py": "needle\n", "d/e.key": "needle\n"})
     respects, ignores = Settings({}), Settings({"workspace": {"respect_gitignore": False}})
@@ -153,13 +215,19 @@ def test_ignore_files_hold_as_they_are_set(tmp_path: Path, guard: str) -> None:
         assert (sorted(grep.hits), sorted(find.hits), grep.meta["matches"]) == (found, found, len(found))
     named = search("te grep -l needle secret d/e.key", tmp_path, guard=guard)
     assert sorted(named.hits) == ["d/e.key", "secret/c.py"], "what is named is found"
+    write(tmp_path, {"secret/more/f.py": "needle\n"})
+    assert search("te grep -l needle secret/more", tmp_path, guard=guard).hits == ["secret/more/f.py"]
+    for command in ("te grep needle d", "te grep nowhere d", "te grep -l needle d -g '*.key'"):
+        nothing = search(command, tmp_path, guard=guard).meta
+        assert (nothing["matches"], nothing["error"]) == (0, "nothing_searched"), command
+    assert "error" not in search("te grep nowhere secret", tmp_path, guard=guard).meta
 
 
 @pytest.mark.proves("TE-SETTINGS")
 def test_what_the_readme_shows_can_be_set() -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    shown = readme.partition("```toml\n[tool_envelope]")[2].partition("```")[0]
-    settings = Settings(tomllib.loads(f"[tool_envelope]{shown}")["tool_envelope"], "anywhere")
+    shown = readme.partition("\n[tool_envelope]\n")[2].partition("```")[0]
+    settings = Settings(tomllib.loads(f"[tool_envelope]\n{shown}")["tool_envelope"], "anywhere")
     assert settings.most("grep", 99_999) == 20_000 and settings.telemetry == ".llmc/te_telemetry.jsonl"
 
 

@@ -95,6 +95,26 @@ def test_what_a_command_shows_about_the_one_before(before: str, now: str, action
 
 
 @pytest.mark.proves("TE-TELEMETRY")
+def test_what_asks_about_te_itself_is_told_too_and_shows_nothing_about_answers(tmp_path: Path) -> None:
+    write(tmp_path, {"llmc.toml": "[tool_envelope]\n", "a.txt": "needle\n"})
+    codes = [
+        te(*words, folder=tmp_path).returncode
+        for words in (("grep", "needle"), (), ("--help",), ("--version",), ("help",), ("cat", "a.txt"))
+    ]
+    assert codes == [0, 2, 0, 0, 0, 0]
+    assert [event["action"] for event in events(tmp_path) if event["event"] == "next_action"] == ["proceeds"], "to `te`"
+    told = [event for event in events(tmp_path) if event["event"] == "command"]
+    assert [(event["cmd"], event["mode"], event["error"]) for event in told] == [
+        ("grep", "enriched", None),
+        ("te", "error", "usage"),
+        *[("te", "raw", None)] * 3,
+        ("cat", "enriched", None),
+    ]
+    write(tmp_path, {"llmc.toml": "[tool_envelope]\nfrob = 1\n"})
+    assert te("--help", folder=tmp_path).stdout.startswith(b"Search and read files"), "help is not barred"
+
+
+@pytest.mark.proves("TE-TELEMETRY")
 def test_a_hundred_processes_write_whole_lines(tmp_path: Path) -> None:
     write(tmp_path, {"llmc.toml": "[tool_envelope]\n", "a.txt": "needle\n"})
     pattern = "x" * 250  # lines that do not fit into a sector or a small buffer

@@ -83,7 +83,7 @@ def test_a_test_passes_where_all_is_as_expected_and_leaves_the_project_as_it_was
     done = llm_do("test", root)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("ok     tests/keeping.yaml: it keeps (")
-    assert done.stdout.endswith("\n1 tests: 1 passed, 0 failed (no model was called)\n")
+    assert done.stdout.endswith("\n1 test: 1 passed, 0 failed (no model was called)\n")
     left = {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
     assert left == {*FILES, "tests/keeping.yaml"}
 
@@ -109,7 +109,7 @@ def test_each_difference_is_a_line_that_says_both_sides(tmp_path: Path, test: st
     first, *lines, last = done.stdout.splitlines()
     assert first.startswith("FAILED tests/keeping.yaml: it keeps (")
     assert len(lines) == 1 and said in lines[0]
-    assert last == "1 tests: 0 passed, 1 failed (no model was called)"
+    assert last == "1 test: 0 passed, 1 failed (no model was called)"
 
 
 @pytest.mark.proves("TEST-APPROVALS")
@@ -209,6 +209,49 @@ def test_a_recording_holds_no_secret_of_the_environment(tmp_path: Path) -> None:
     assert "sesame-opens-42" not in text and "KEEPER_API_KEY" in text
 
 
+@pytest.mark.proves("TEST-REPLAY")
+def test_a_recording_outside_the_project_is_neither_read_nor_written(tmp_path: Path) -> None:
+    root = _project(tmp_path, "tests:\n  a: {model: 'replay:../x.json'}\n  b: {model: 'scripted:script.yaml'}\n")
+    (root / "main.worker").write_text("---\nmodel: scripted:said.yaml\n---\nx\n")
+    (root / "script.yaml").write_text("workers: {main: [Kept.]}\n")
+    done = llm_do("test", root)
+    first, said, second, last = done.stdout.splitlines()
+    assert (done.returncode, done.stderr, said.strip()[:20]) == (1, "", "'../x.json' has '..'")
+    assert first.startswith("FAILED") and second.startswith("ok    ")
+    assert last == "2 tests: 1 passed, 1 failed (no model was called)"
+    assert llm_do(root, "x").returncode == 1  # there is no said.yaml
+    refused = llm_do("test", root, "--record", "last", "../x.json")
+    assert (refused.returncode, refused.stderr.count("\n"), (tmp_path / "x.json").exists()) == (2, 1, False)
+    failed = llm_do("test", root, "--record", "last", "tests/x.json")
+    assert failed.returncode == 0 and ", which is failed, not done, in tests/x.json;" in failed.stdout
+
+
+@pytest.mark.proves("TEST-NO-CLIENT")
+@pytest.mark.parametrize("given", [(), ("--model", "sampling:haiku")])
+def test_a_test_whose_model_a_client_would_lend_fails_at_once(tmp_path: Path, given: tuple[str, ...]) -> None:
+    root = _project(tmp_path, "tests:\n  a: {input: x}\n")
+    (root / "main.worker").write_text("---\nmodel: sampling\n---\nx\n")
+    done = llm_do("test", root, *given)
+    assert done.returncode == 1 and "a test has no MCP client, which could lend its model; name another" in done.stdout
+
+
+@pytest.mark.proves("TEST-REFUSED")
+@pytest.mark.parametrize(
+    ("test", "error"),
+    [
+        ("worker: judg, input: x", "did you mean"),
+        ("input: {inptu: x}", "input of worker main: "),
+        ("worker: judge, input: x, model: 'anthropic:x', attach: [], approvals: all", "ANTHROPIC_API_KEY"),
+    ],
+)
+def test_what_is_refused_before_it_begins_may_be_expected(tmp_path: Path, test: str, error: str) -> None:
+    expected = f"tests:\n  a: {{{test}, expect: {{status: failed, error: {error!r}}}}}\n"
+    assert _played(tmp_path, expected).stdout.startswith("ok     tests/keeping.yaml: a (")
+    (tmp_path / "keeper/tests/keeping.yaml").write_text(f"tests:\n  a: {{{test}}}\n")
+    done = llm_do("test", tmp_path / "keeper")
+    assert done.returncode == 1 and "status: expected done, got failed: " in done.stdout and error in done.stdout
+
+
 @pytest.mark.proves("TEST-JUNIT")
 def test_the_outcome_is_written_as_junit_xml(tmp_path: Path) -> None:
     suite = _suite("") + "  it <fails> & says so:\n    input: plums\n    approvals: all\n    expect: {text: <Lost>}\n"
@@ -241,6 +284,30 @@ def test_tests_are_listed_and_chosen_by_their_titles(tmp_path: Path) -> None:
         ("tests: {}\ncases: {}\n", (), "tests/keeping.yaml:2:1: unknown key 'cases'"),
         ("tests:\n  a: {expects: {}}\n", (), "tests/keeping.yaml:2:7: unknown key 'expects'; did you mean 'expect'?"),
         ("tests:\n  a: {expect: {error: no}}\n", (), "an error is of a run with `status: failed`"),
+        ("tests:\n  a: {attach: [../x]}\n", (), ":2:16: tests.a.attach.0: '../x' has '..'"),
+        ("tests:\n  a: {attach: [/etc/x]}\n", (), "'/etc/x' is not relative to the project"),
+        ("tests:\n  a: {expect: {output_schema: ../x.json}}\n", (), "output_schema: '../x.json' has '..'"),
+        ("tests:\n  a: {expect: {output_schema: 5}}\n", (), "output_schema: must be a schema, or a JSON file"),
+        ("tests:\n  a: {expect: {output_schema: {type: strin}}}\n", (), ":2:31: tests.a.expect.output_schema: "),
+        ("tests:\n  a: {expect: {output_schema: {properties: 5}}}\n", (), "(at properties)"),
+        ("tests:\n  a: {expect: {python: '../x.py:f'}}\n", (), "python: '../x.py' has '..'"),
+        ("tests:\n  a: {expect: {python: x.py}}\n", (), "'x.py' is no function; write file.py:function"),
+        ("tests:\n  a: {approvals: some}\n", (), "must be 'all', 'deny' or 'locked', not 'some'"),
+        ("tests:\n  a: {approvals: {all: 1}}\n", (), "must be a list of what is asked, or 'all', 'deny' or 'locked'"),
+        (
+            "tests:\n  a:\n    approvals: [{function: x, decision: maybe}]\n",
+            (),
+            "keeping.yaml:3:41: tests.a.approvals.0.decision: must be 'once', 'run' or 'deny', not 'maybe'",
+        ),
+        ("tests:\n  a: {approvals: [{function: x, times: 0}]}\n", (), ":2:40: tests.a.approvals.0.times: "),
+        ("tests:\n  a: {approvals: [{function: x, tims: 1}]}\n", (), "unknown key 'tims'; did you mean 'times'?"),
+        (
+            "tests:\n  a: {approvals: [{function: x, answer: y, decision: deny}]}\n",
+            (),
+            "`decision` is for approvals, `answer` for what a tool asks; write one of them",
+        ),
+        ("tests:\n  a: {input: x}\n", ("--junit", "."), "--junit: . cannot be written: "),
+        ("tests:\n  a: {input: x}\n", ("--junit", "nowhere/r.xml"), "nowhere/r.xml cannot be written: No such file"),
         ("tests:\n  a: {input: x}\n", ("--only", "b"), "no test has 'b' in its title"),
         ("tests:\n  a: {input: x}\n", ("--record", "last", "a.json"), "the project has no runs yet"),
     ],

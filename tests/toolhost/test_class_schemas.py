@@ -78,7 +78,8 @@ async def test_models_dataclasses_and_typed_dicts_are_schemas(serve: Serve, tmp_
 async def test_a_module_that_cannot_be_imported_says_where(serve: Serve) -> None:
     host = serve({"schemas.py": "import os\nos._exit(3)\n", "bad.py": "x = 1\nraise ValueError('no')\n"})
     assert (await host.schemas("schemas.py")).error == (
-        "schemas.py: the tool host ended while it was imported (exit status 3)"
+        "schemas.py: the tool host ended while it was imported (exit status 3); "
+        "it is tried again once its code has changed"
     )
     assert (await host.schemas("bad.py")).error == "bad.py:2: ValueError: no"
     assert (await host.schemas("none.py")).error == "none.py: no such file"

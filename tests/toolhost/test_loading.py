@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from llm_do_mcp.errors import FunctionFailed
@@ -55,8 +56,110 @@ async def test_an_import_that_does_not_end_is_stopped_and_told_where(serve: Serv
         {"bad.py": "import time\n\nwhile True:\n    time.sleep(0.001)\n", "tools.py": GOOD}, import_timeout=0.5
     )
     bad, good = await host.describe(["bad.py", "tools.py"])
-    assert bad.error in {f"bad.py:{line}: still importing after 0.5 s; it was stopped" for line in (3, 4)}
+    late = "still importing after 0.5 s; it was stopped; it is tried again once its code has changed"
+    assert bad.error in {f"bad.py:{line}: {late}" for line in (3, 4)}
     assert good.error is None
+
+
+SLOW = """
+import os, time
+from llm_do_mcp import ToolContext
+COUNT = []
+def slow(context: ToolContext) -> int:
+    context.log("began")
+    context.call("wait")
+    return os.getpid()
+def pid() -> int:
+    COUNT.append(1)
+    return os.getpid()
+def count() -> int:
+    return len(COUNT)
+"""
+
+
+FATAL = {
+    "exit": "import os\nos._exit(7)",
+    "loop": "while True: pass",
+    "spoil": "import sys\nsys.modules.clear()",
+    "raise": "raise ValueError('no')",
+}
+
+
+@pytest.mark.proves("A057", "TOOLHOST-TRIAL")
+@pytest.mark.parametrize("how", FATAL)
+async def test_an_import_harms_no_call_that_is_under_way_and_is_not_tried_again(
+    serve: Serve, tmp_path: Path, how: str
+) -> None:
+    marked = f"open('tried', 'a').write('x')\n{FATAL[how]}"
+    host = serve({"tools.py": SLOW, "bad.py": marked}, import_timeout=1.0)
+    began, finish = anyio.Event(), anyio.Event()
+    results: list[int] = []
+
+    async def log(text: str) -> None:
+        began.set()
+
+    async def wait(name: str, input: Any) -> None:
+        await finish.wait()
+
+    async def slow() -> None:
+        results.append(await host.call("tools.py", "slow", {}, on_log=log, on_call=wait))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(slow)
+        await began.wait()
+        pid = await host.call("tools.py", "pid", {})
+        errors = set()
+        for _ in range(3):
+            bad, good = await host.describe(["bad.py", "tools.py"])
+            errors.add(bad.error)
+            assert good.error is None and await host.call("tools.py", "pid", {}) == pid
+        finish.set()
+    assert results == [pid] and await host.call("tools.py", "count", {}) == 4
+    (error,) = errors
+    assert error is not None and error.startswith("bad.py")
+    if how != "raise":  # what it lacked may be there by now
+        assert (tmp_path / "tried").read_text() == "x"
+    write(tmp_path, {"bad.py": f"{GOOD}\n__all__ = ['add']"})
+    assert (await host.describe(["bad.py"]))[0].error is None
+    assert await host.call("bad.py", "add", {"a": 1, "b": 2}) == 3
+
+
+@pytest.mark.proves("TOOLHOST-TRIAL")
+async def test_the_time_of_an_import_begins_when_its_turn_comes_whatever_else_is_imported(serve: Serve) -> None:
+    files = {f"m{n}.py": f"import time\ntime.sleep(0.3)\n{GOOD}\n__all__ = ['add']" for n in range(6)}
+    host = serve({**files, "tools.py": SLOW, "bad.py": "while True: pass"}, import_timeout=1.5)
+    assert await host.call("tools.py", "count", {}) == 0
+    errors: dict[str, str | None] = {}
+
+    async def describe(path: str) -> None:
+        (module,) = await host.describe([path])
+        errors[path] = module.error
+
+    async with anyio.create_task_group() as group:
+        for path in ("bad.py", *files):
+            group.start_soon(describe, path)
+    assert errors.pop("bad.py") is not None and errors == dict.fromkeys(files)
+
+
+@pytest.mark.proves("TOOLHOST-TRIAL")
+@pytest.mark.parametrize("how", ["exit", "loop"])
+async def test_who_calls_while_an_import_ends_the_first_process_is_served(serve: Serve, how: str) -> None:
+    host = serve({"tools.py": SLOW, "bad.py": FATAL[how]}, import_timeout=1.0)
+    (module,) = await host.describe(["tools.py"])
+    assert module.error is None
+    outcomes: list[Any] = []
+
+    async def describe() -> None:
+        outcomes.append((await host.describe(["bad.py"]))[0].error)
+
+    async def call() -> None:
+        outcomes.append(await host.call("tools.py", "count", {}))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(describe)
+        for _ in range(5):
+            group.start_soon(call)
+    assert outcomes.count(0) == 5 and len(outcomes) == 6
 
 
 @pytest.mark.proves("A057", "TOOLHOST-SEPARATE")

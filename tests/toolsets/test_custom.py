@@ -135,6 +135,56 @@ async def test_a_module_that_does_not_load_takes_only_its_own_functions_away(
             assert "workers/own/tools.py" in await refusal(made, "own")
 
 
+@pytest.mark.proves("CUSTOM-NO-FARTHER")
+async def test_no_module_is_imported_that_lies_farther_than_all_that_a_worker_names(tmp_path: Path) -> None:
+    marked = f"import pathlib\npathlib.Path('imported').touch()\n{listed('far')}"
+    files = {
+        "tools.py": function("near", "other"),
+        "toolsets/far.py": marked,
+        "workers/one/worker.worker": worker("toolsets: {custom: [mine]}"),
+        "workers/one/tools.py": function("mine"),
+        "main.worker": worker("toolsets: {custom: [near]}"),
+        "workers/broken/worker.worker": worker("toolsets: {custom: [far]}"),
+        "workers/broken/tools.py": "raise ValueError('no')",
+        "workers/far/worker.worker": worker("toolsets: {custom: [mine, far]}"),
+        "workers/far/tools.py": function("mine"),
+    }
+    async with bench(tmp_path, files) as made:
+        assert await given(made, "main") == {"near": "tools.py"}
+        assert await given(made, "one") == {"mine": "workers/one/tools.py"}
+        assert "workers/broken/tools.py:1: ValueError: no" in await refusal(made, "broken")
+        assert not (tmp_path / "imported").exists()
+        assert await given(made, "far") == {"mine": "workers/far/tools.py", "far": "toolsets/far.py"}
+
+
+@pytest.mark.proves("CUSTOM-BROKEN-FUNCTION")
+@pytest.mark.parametrize(
+    ("module", "reason"),
+    [
+        (f"{listed('x')}def y(a): ...\n__all__ += ['y']", r":5: `y` cannot be a tool: `a` has no type"),
+        ("def register(agent):\n    agent.tool('x')", r": `str` cannot be a tool: it is of type str"),
+        (f"{listed('x')}def z(d: object = b'') -> bytes: ...\n__all__ += ['z']", r":5: `z` cannot be a tool: its res"),
+    ],
+)
+async def test_a_function_that_cannot_be_a_tool_is_never_left_out_without_a_word(
+    tmp_path: Path, module: str, reason: str
+) -> None:
+    files = {
+        "toolsets/bad.py": module,
+        "workers/imports.worker": worker("imports: {tools: [toolsets/bad.py]}"),
+        "workers/all.worker": worker("toolsets: {custom: all}"),
+        "workers/own/worker.worker": worker(),
+        "workers/own/tools.py": module,
+        "workers/named.worker": worker("tools: [x]"),
+    }
+    async with bench(tmp_path, files) as made:
+        for name in ("imports", "all"):
+            assert f"worker {name}: toolsets/bad.py{reason}" in await refusal(made, name)
+        assert f"worker own: workers/own/tools.py{reason}" in await refusal(made, "own")
+        if "agent" not in module:
+            assert set(await given(made, "named")) == {"x"}
+
+
 @pytest.mark.proves("CUSTOM-REGISTER")
 async def test_a_module_that_somebody_names_as_a_tool_module_offers_something(tmp_path: Path) -> None:
     files = {
@@ -192,6 +242,39 @@ async def test_without_python_who_names_functions_says_so_and_the_others_work(tm
         assert await refusal(made, "all") == f"worker all names all functions, {refused}"
         assert await refusal(made, "imports") == f"worker imports names toolsets/a.py, {refused}"
     assert not (tmp_path / "imported").exists()
+
+
+@pytest.mark.proves("CUSTOM-DEFAULTS", "A060")
+async def test_a_default_that_does_not_fit_its_type_disables_nothing(tmp_path: Path) -> None:
+    source = """
+    import datetime
+    from pydantic import BaseModel
+
+    class Note(BaseModel):
+        text: str = None
+        kind: int = "x"
+
+    def greet(name: str = None, loud: bool = 1, times: int = 2.5) -> str:
+        return f"{name} {loud} {times}"
+
+    def wait(d: datetime.timedelta = datetime.timedelta(1)) -> str:
+        return str(d)
+
+    def note(n: Note) -> str:
+        return str(n)
+    """
+    async with bench(tmp_path, {"tools.py": source}) as made:
+        declared = {one.shown: one for one in await made.declarations(made.project.worker("main"))}
+        assert set(declared) == {"greet", "wait", "note"}
+        assert declared["greet"].input_schema["properties"] == {
+            "name": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
+            "loud": {"type": "boolean"},
+            "times": {"type": "integer"},
+        }
+        assert "default" not in str(declared["note"].input_schema)
+        assert await made.host.call("tools.py", "greet", {}) == "None 1 2.5"
+        assert await made.host.call("tools.py", "greet", {"name": None}) == "None 1 2.5"
+        assert await made.host.call("tools.py", "wait", {"d": "PT5S"}) == "0:00:05"
 
 
 @pytest.mark.proves("A068", "A060")

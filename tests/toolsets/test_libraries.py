@@ -253,3 +253,38 @@ async def test_what_a_locked_library_has_become_since_is_neither_included_nor_im
         write(tmp_path / "shelf/utils", {"words.py": "raise SystemExit"})
         done = await place.run("x")
         assert "words.py: changed since libs.lock was written" in done.error
+
+
+@pytest.mark.proves("LIB-LOCKED", "LIBS-LOCK-WHOLE")
+@pytest.mark.parametrize(
+    "main",
+    [
+        worker("toolsets: {custom: [count]}"),
+        worker("", "{% include 'utils:a.jinja' %}"),
+        worker("allow_workers: ['utils:summarizer']"),
+    ],
+    ids=["python", "template", "worker"],
+)
+async def test_a_locked_library_is_refused_whatever_of_it_has_changed(tmp_path: Path, main: str) -> None:
+    utils = {**UTILS, "templates/a.jinja": "as it was", "data.txt": "GOOD"}
+    calls = [("worker_call", {"worker": "utils:summarizer", "input_data": "x"})] if "allow" in main else []
+    async with shop(tmp_path, {"main.worker": main}, {"utils": utils}) as place:
+        libraries = place.bench.project.libraries.values()
+        libslock.write(str(place.root), libslock.lock_of((one.name, one.version, one.root) for one in libraries))
+    async with shop(tmp_path, {"main.worker": main}, {"utils": utils}) as place:
+        assert "libs.lock" not in str(await place.run(calling(*calls)))
+        write(tmp_path / "shelf/utils", {"data.txt": "EVIL"})
+        assert "library utils: data.txt: changed since libs.lock was written" in str(await place.run(calling(*calls)))
+
+
+@pytest.mark.proves("LIB-LEFTOVERS")
+@pytest.mark.parametrize("folder", ["node_modules", "__pycache__"])
+async def test_python_where_caches_lie_is_no_part_of_a_library(tmp_path: Path, folder: str) -> None:
+    utils = {
+        "tools/__init__.py": f"from .{folder} import V\n__all__ = ['clean']\ndef clean() -> str:\n    return V\n",
+        f"tools/{folder}/__init__.py": "V = 1",
+    }
+    async with shop(tmp_path, using(custom="['utils:clean']"), {"utils": utils}) as place:
+        with pytest.raises(ToolModuleError) as caught:
+            await place.bench.declarations(place.bench.project.worker("main"))
+        assert f"utils:tools/{folder}/__init__.py: what is in {folder} is no part of a library" in str(caught.value)

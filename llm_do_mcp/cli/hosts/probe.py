@@ -59,22 +59,31 @@ def speak(command: Sequence[str], env: Mapping[str, str], era: str) -> Heard:
             cwd=os.path.abspath(os.sep),
             env=dict(env),
         )
-    except OSError as error:
-        heard.problem = f"{command[0]} cannot be started: {error.strerror or error}"
+    except (OSError, ValueError) as error:  # of a NUL in a word there is only what Python says
+        heard.problem = f"{command[0]} cannot be started: {getattr(error, 'strerror', None) or error}"
         return heard
     conversation = _Conversation(process, era, heard)
     try:
-        capabilities = conversation.hello().get("capabilities") or {}
+        capabilities = conversation.hello().get("capabilities")
         heard.seconds = time.monotonic() - began
         for method, kind in _LISTS.items():
-            if kind in capabilities:
-                heard.lists[kind] = conversation.ask(method)[kind]
+            if isinstance(capabilities, dict) and kind in capabilities:
+                heard.lists[kind] = conversation.listed(method, kind)
         conversation.end()
     except _Silence as error:
         heard.problem = str(error)
     finally:
         conversation.close()
     return heard
+
+
+def _result(method: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+    error, result = answer.get("error"), answer.get("result")
+    if isinstance(error, dict):
+        raise _Silence(f"{method}: {error.get('message')}")
+    if not isinstance(result, dict):
+        raise _Silence(f"{method}: its answer has neither a result nor an error")
+    return result
 
 
 class _Conversation:
@@ -101,7 +110,8 @@ class _Conversation:
         if self._era == MODERN:
             about = {"protocolVersion": MODERN, "clientInfo": _CLIENT, "clientCapabilities": {}}
             whole["_meta"] = {f"{_PREFIX}/{name}": value for name, value in about.items()}
-        self._write({"jsonrpc": "2.0", "id": self._ids, "method": method, "params": whole})
+        asked = {"jsonrpc": "2.0", "id": self._ids, "method": method, "params": whole}
+        self._write(asked)
         until = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -111,10 +121,17 @@ class _Conversation:
             if not line:
                 raise _Silence(f"it ended before it answered {method}")
             message = self._message(line)
-            if message is not None and message.get("id") == self._ids:
-                if "error" in message:
-                    raise _Silence(f"{method}: {message['error'].get('message')}")
-                return dict(message["result"])
+            if message == asked:
+                raise _Silence("it is no MCP server: it only says again what it is told")
+            if message is not None and message.get("id") == self._ids and "method" not in message:
+                return _result(method, message)
+
+    def listed(self, method: str, kind: str) -> list[dict[str, Any]]:
+        """What a list has, each with its name."""
+        items = self.ask(method).get(kind)
+        if isinstance(items, list) and all(isinstance(one, dict) and "name" in one for one in items):
+            return items
+        raise _Silence(f"{method}: its answer is no list of {kind} with names")
 
     def end(self) -> None:
         """End its input, and see that it goes."""

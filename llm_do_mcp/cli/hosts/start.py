@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from llm_do_mcp.errors import UsageError
 
 SETTINGS = ("LLM_DO_MODEL", "ANTHROPIC_BASE_URL", "LLM_DO_LIBS", "LLM_DO_PATH")
 """Variables that a server reads, that are no secrets, and that a host would not hand on by itself."""
+_PROGRAM, _MODULE = "llm-do-mcp", "llm_do_mcp.cli.serve"
 _SYSTEM = ("SYSTEMROOT", "SYSTEMDRIVE", "PATHEXT")
 """Without these nothing starts on Windows."""
 
@@ -23,10 +25,46 @@ def command(project: str, options: Sequence[str] = ()) -> list[str]:
         project: An absolute path.
         options: Further words of `llm-do-mcp`.
     """
-    program = Path(sysconfig.get_path("scripts")) / ("llm-do-mcp.exe" if sys.platform == "win32" else "llm-do-mcp")
+    program = Path(sysconfig.get_path("scripts")) / (f"{_PROGRAM}.exe" if sys.platform == "win32" else _PROGRAM)
     # Without the script that an installation makes: -I, since a working directory can hold modules of any name.
-    start = [str(program)] if program.exists() else [sys.executable, "-I", "-m", "llm_do_mcp.cli.serve"]
+    start = [str(program)] if program.exists() else [sys.executable, "-I", "-m", _MODULE]
     return [*start, project, *options]
+
+
+def of_entry(entry: Mapping[str, Any], place: str) -> tuple[list[str], dict[str, str]]:
+    """What a host's file says: the command with its arguments, and the variables.
+
+    Args:
+        entry: A server's.
+        place: Where it stands, for messages.
+
+    Raises:
+        UsageError: No host could start that.
+    """
+    program, args, env = entry.get("command"), entry.get("args") or [], entry.get("env") or {}
+    if not isinstance(program, str) or not program:
+        raise UsageError(f"{place}: `command` is no text")
+    if not isinstance(args, list) or not all(isinstance(word, str) for word in args):
+        raise UsageError(f"{place}: `args` is no list of texts")
+    if not isinstance(env, dict):
+        raise UsageError(f"{place}: `env` is no object")
+    for name in env:
+        if not name or "=" in name:
+            raise UsageError(f"{place}: `env`: {name!r} is not the name of a variable")
+    return [program, *args], {str(name): str(value) for name, value in env.items()}
+
+
+def handed_on(command: Sequence[str]) -> tuple[list[str], dict[str, str]] | None:
+    """What a command hands on to `llm-do-mcp`, be it behind other programs (`env A=1 …`, `uv run …`).
+
+    Returns:
+        Its words, and the variables that are set before it; None where the command itself does not tell.
+    """
+    for at, word in enumerate(command):
+        if word == _MODULE or os.path.basename(word).removesuffix(".exe") == _PROGRAM:
+            found = (before.partition("=") for before in command[:at])
+            return list(command[at + 1 :]), {name: value for name, equals, value in found if equals and _is_name(name)}
+    return None
 
 
 def environment(given: Sequence[str]) -> dict[str, str]:
@@ -41,7 +79,7 @@ def environment(given: Sequence[str]) -> dict[str, str]:
     found = {name: os.environ[name] for name in SETTINGS if os.environ.get(name)}
     for word in given:
         name, equals, value = word.partition("=")
-        if not name.replace("_", "").isalnum() or name[0].isdigit():
+        if not _is_name(name):
             raise UsageError(
                 f"--env {name}: not the name of a variable; write NAME=VALUE, or NAME for its value of now"
             )
@@ -54,3 +92,8 @@ def environment(given: Sequence[str]) -> dict[str, str]:
 def bare(added: dict[str, str]) -> dict[str, str]:
     """The environment of a server that a host starts: what its entry says, and nothing of this terminal's."""
     return {**{name: os.environ[name] for name in _SYSTEM if name in os.environ}, **added}
+
+
+def _is_name(name: str) -> bool:
+    """Whether a variable can be called that."""
+    return name.replace("_", "").isalnum() and not name[0].isdigit()

@@ -2,7 +2,7 @@
 
 A browser lets any page send requests to any address, also to one that only this machine can reach, under a name that
 was made to mean it. So every request has to name a host that is the server's own, and one that comes from a page has to
-come from the server's own address. That holds wherever it listens: the SDK by itself would look at it only on loopback.
+come from the server's own address. That holds wherever it listens.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from mcp.server.transport_security import TransportSecuritySettings
 
 from llm_do_mcp.errors import UsageError
 
@@ -73,8 +71,31 @@ def parse(text: str) -> Address:
     return address
 
 
-def security(address: Address, allowed: Sequence[str]) -> TransportSecuritySettings:
-    """The Host and Origin headers that are accepted.
+@dataclass(frozen=True)
+class HostNames:
+    """The names that a server may be asked for by, in small letters: clients may write them in any.
+
+    Args:
+        whole: With the port, which has to be this one.
+        hosts: Without: any port will do, and none.
+    """
+
+    whole: frozenset[str]
+    hosts: frozenset[str]
+
+    def have(self, host: str) -> bool:
+        """Whether a Host header names the server."""
+        name, _, _ = (host := host.lower()).rpartition(":")
+        return host in self.whole or host in self.hosts or (_has_port(host) and name in self.hosts)
+
+    def have_page(self, origin: str) -> bool:
+        """Whether an Origin header names a page of the server's own."""
+        scheme, _, host = origin.partition("://")
+        return scheme.lower() in ("http", "https") and self.have(host)
+
+
+def names(address: Address, allowed: Sequence[str]) -> HostNames:
+    """The names that a server answers to.
 
     Args:
         address: Where it listens, with the port that it got.
@@ -83,20 +104,19 @@ def security(address: Address, allowed: Sequence[str]) -> TransportSecuritySetti
     Raises:
         UsageError: It would answer to no name at all.
     """
+    own = [] if address.is_everywhere else [address.named]
     if address.is_loopback:
-        names = [f"{name}:{address.port}" for name in LOOPBACK_NAMES] + [address.named]
-    else:
-        names = [] if address.is_everywhere else [address.named]
+        own += [f"{name}:{address.port}" for name in LOOPBACK_NAMES]
     for name in allowed:
         if not name or any(character in name for character in "/@?# *") or name.endswith(":"):
             raise UsageError(f"--allowed-host {name}: give a host as clients name it, such as workers.example.org")
-        names += [name] if _has_port(name) else [name, f"{name}:*"]
-    if not names:
+    if not own and not allowed:
         raise UsageError(f"--http {address.named}: say with --allowed-host under which names clients will reach it")
-    origins = [f"{scheme}://{name}" for scheme in ("http", "https") for name in names]
-    return TransportSecuritySettings(enable_dns_rebinding_protection=True, allowed_hosts=names, allowed_origins=origins)
+    known = {name.lower() for name in (*own, *allowed)}
+    whole = frozenset(name for name in known if _has_port(name))
+    return HostNames(whole, frozenset(known - whole))
 
 
 def _has_port(name: str) -> bool:
     host, colon, port = name.rpartition(":")
-    return bool(colon) and port.isdigit() and (":" not in host or host.endswith("]"))
+    return bool(colon) and port.isascii() and port.isdigit() and (":" not in host or host.endswith("]"))

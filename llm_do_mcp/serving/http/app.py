@@ -4,7 +4,6 @@ are, and `/health` for whatever watches the server.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,18 +15,19 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
-from pydantic import AnyHttpUrl, TypeAdapter
-from starlette.applications import Starlette
+from pydantic import AnyHttpUrl
+from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from llm_do_mcp.serving.caller import SCOPES
 from llm_do_mcp.serving.hardened import HardenedServer
-from llm_do_mcp.serving.stdio import clean
+from llm_do_mcp.serving.http.address import HostNames
+from llm_do_mcp.toolhost.results import clean
 
 PATH, HEALTH = "/mcp", "/health"
 
@@ -43,26 +43,21 @@ class Authentication:
     """
 
     verifier: TokenVerifier
-    issuer: str | None = None
-    resource: str | None = None
+    issuer: AnyHttpUrl | None = None
+    resource: AnyHttpUrl | None = None
 
 
-def application(
-    server: HardenedServer,
-    security: TransportSecuritySettings,
-    authentication: Authentication | None,
-    is_ending: Callable[[], bool],
-) -> Starlette:
+def application(server: HardenedServer, names: HostNames, authentication: Authentication | None) -> ASGIApp:
     """The application.
 
     Args:
         server: What is served.
-        security: The Host and Origin headers that it takes.
+        names: What it may be asked for by.
         authentication: None where everybody who can reach it may do everything.
-        is_ending: Whether the server is about to end.
     """
     server._lowlevel_server.middleware.append(_cleaned)
-    server.streamable_http_app(streamable_http_path=PATH, transport_security=security)
+    at_our_door = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    server.streamable_http_app(streamable_http_path=PATH, transport_security=at_our_door)
     manager = server.session_manager
     endpoint: ASGIApp = StreamableHTTPASGIApp(manager)
     routes: list[Route] = []
@@ -70,22 +65,45 @@ def application(
     if authentication is not None:
         metadata = None
         if authentication.issuer is not None and authentication.resource is not None:
-            resource, issuer = (_url(address) for address in (authentication.resource, authentication.issuer))
+            resource, issuers = authentication.resource, [authentication.issuer]
             metadata = build_resource_metadata_url(resource)
-            routes += create_protected_resource_routes(resource, [issuer], scopes_supported=list(SCOPES))
+            routes += create_protected_resource_routes(resource, issuers, scopes_supported=list(SCOPES))
         endpoint = RequireAuthMiddleware(endpoint, ["call"], metadata)
         middleware = [
             Middleware(AuthenticationMiddleware, backend=BearerAuthBackend(authentication.verifier)),
             Middleware(AuthContextMiddleware),
         ]
 
-    async def health(_: Request) -> Response:
-        # A balancer sends nothing more to what is about to end. Whoever asks may name any Host, and learns nothing.
-        ending = is_ending()
-        return JSONResponse({"status": "ending" if ending else "ok"}, status_code=503 if ending else 200)
+    routes += [Route(PATH, endpoint=_Door(endpoint, names)), Route(HEALTH, _health, methods=["GET"])]
+    # Not Starlette's whole application: what that adds, pages of errors, uvicorn has too.
+    return Router(routes, middleware=middleware, lifespan=lambda _: manager.run())
 
-    routes += [Route(PATH, endpoint=endpoint), Route(HEALTH, health, methods=["GET"])]
-    return Starlette(routes=routes, middleware=middleware, lifespan=lambda _: manager.run())
+
+class _Door:
+    """Lets in what names the server, and comes from no other page.
+
+    Args:
+        inside: What is behind it.
+        names: Of the server.
+    """
+
+    def __init__(self, inside: ASGIApp, names: HostNames) -> None:
+        self._inside, self._names = inside, names
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        headers = Headers(scope=scope)
+        answer = self._inside
+        if not self._names.have(headers.get("host", "")):
+            answer = Response("The Host header does not name this server; see --allowed-host", 421)
+        elif (origin := headers.get("origin")) and not self._names.have_page(origin):
+            answer = Response("The Origin header names a page that is not this server's; see --allowed-host", 403)
+        await answer(scope, receive, send)
+
+
+async def _health(_: Request) -> Response:
+    # Whoever asks may name any Host, and learns nothing. What is about to end does not listen any more.
+    return JSONResponse({"status": "ok"})
 
 
 async def _cleaned(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
@@ -95,7 +113,3 @@ async def _cleaned(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> 
     except MCPError as error:
         error.error.message = clean(error.error.message)
         raise
-
-
-def _url(address: str) -> AnyHttpUrl:
-    return TypeAdapter(AnyHttpUrl).validate_python(address)

@@ -1,27 +1,26 @@
 """Tokens of an OAuth authorization server: signed JWTs that were issued for this server.
 
-The server is a resource server only: it says where tokens are to be had (RFC 9728), and checks those that come. The
-keys come from the issuer's JWKS and are kept for some minutes; a key that is not known makes it look again, though not
-more often than every half minute, whatever anybody sends.
+The server is a resource server only: it says where tokens are to be had (RFC 9728), and checks those that come, with
+the issuer's keys (`keys.py`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
-import anyio
 import jwt
 from mcp.server.auth.provider import AccessToken
+from pydantic import AnyHttpUrl, TypeAdapter, ValidationError
 
 from llm_do_mcp.errors import UsageError
-from llm_do_mcp.runtime.threads import in_thread
+from llm_do_mcp.serving.http.keys import Keys
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Signatures with a public key only: a token that is signed with what everybody may read proves nothing."""
 LEEWAY_S = 30
-FETCHED_WITHIN_S = 10
+_NEARBY = ("127.0.0.1", "localhost", "[::1]")
+_ADDRESS = TypeAdapter(AnyHttpUrl)
 
 
 @dataclass(frozen=True)
@@ -44,11 +43,18 @@ class Issuer:
     def __post_init__(self) -> None:
         if not self.audience:
             raise UsageError("--oauth-audience: say for whom tokens must be issued, such as this server's address")
-        for option, address in (("--oauth-issuer", self.issuer), ("--oauth-jwks", self.jwks)):
-            parts = urlsplit(address)
-            nearby = parts.hostname in ("127.0.0.1", "localhost", "::1")
-            if not parts.hostname or (parts.scheme != "https" and not (parts.scheme == "http" and nearby)):
-                raise UsageError(f"{option} {address}: give an https address")
+        for option, text in (("--oauth-issuer", self.issuer), ("--oauth-jwks", self.jwks)):
+            address = web_address(text)
+            if address is None or (address.scheme != "https" and address.host not in _NEARBY):
+                raise UsageError(f"{option} {text}: give an https address")
+
+
+def web_address(text: str) -> AnyHttpUrl | None:
+    """The http or https address that a text is; None for one that is none."""
+    try:
+        return _ADDRESS.validate_python(text)
+    except ValidationError:
+        return None
 
 
 class Tokens:
@@ -60,16 +66,16 @@ class Tokens:
 
     def __init__(self, issuer: Issuer) -> None:
         self._issuer = issuer
-        self._looking = anyio.Lock()
-        self._keys = jwt.PyJWKClient(issuer.jwks, timeout=FETCHED_WITHIN_S)
+        self._keys = Keys(issuer.jwks)
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Who has this token; None for one that is not valid, or that cannot be checked now."""
         try:
-            if jwt.get_unverified_header(token).get("alg") not in ALGORITHMS:
+            header = jwt.get_unverified_header(token)
+            if header.get("alg") not in ALGORITHMS or not isinstance(kid := header.get("kid"), str):
                 return None  # before anything is fetched for it
-            async with self._looking:  # a JWKS that is slow takes one thread, not all
-                key = await in_thread(self._keys.get_signing_key_from_jwt, token)
+            if (key := await self._keys.find(kid)) is None:
+                return None
             claims: dict[str, Any] = jwt.decode(
                 token,
                 key.key,
@@ -79,19 +85,30 @@ class Tokens:
                 leeway=LEEWAY_S,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
-        except (jwt.PyJWTError, ValueError, TypeError):
+            return AccessToken(
+                token="",
+                client_id=str(claims.get("client_id") or claims.get("azp") or ""),
+                scopes=_scopes(claims),
+                expires_at=int(claims["exp"]) + LEEWAY_S,
+                subject=_subject(claims),
+                claims={"iss": self._issuer.issuer},
+            )
+        except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
             return None
-        client = claims.get("client_id") or claims.get("azp") or ""
-        return AccessToken(
-            token="",
-            client_id=str(client),
-            scopes=_scopes(claims),
-            expires_at=int(claims["exp"]) + LEEWAY_S,
-            subject=claims["sub"],
-            claims={"iss": self._issuer.issuer},
-        )
+
+
+def _subject(claims: dict[str, Any]) -> str:
+    """Who it is; raises `ValueError` where that is nobody."""
+    subject = claims["sub"]
+    if not isinstance(subject, str) or not subject.strip():
+        raise ValueError("a token that is nobody's")
+    return subject
 
 
 def _scopes(claims: dict[str, Any]) -> list[str]:
-    given = claims.get("scope") or claims.get("scp") or ()
-    return given.split() if isinstance(given, str) else [scope for scope in given if isinstance(scope, str)]
+    """What it allows; raises `TypeError` where that is neither a text nor a list of texts."""
+    given = claims.get("scope") or claims.get("scp") or ""
+    scopes = given.split() if isinstance(given, str) else given
+    if not isinstance(scopes, list) or not all(isinstance(scope, str) for scope in scopes):
+        raise TypeError("scopes that are none")
+    return scopes

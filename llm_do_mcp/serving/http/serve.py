@@ -1,8 +1,8 @@
 """Listens, serves, and ends in order.
 
-At SIGTERM or SIGINT `/health` says so and nothing new is taken; calls in flight return at once, saying how the results
-of their runs are had; what still hangs on a connection after a moment is cut off. Runs stay resumable, and another
-instance on the same store takes them over with the first `run_wait`.
+At SIGTERM or SIGINT it listens no more, which tells a balancer to go elsewhere; calls in flight return at once, saying
+how the results of their runs are had; what still hangs on a connection after a moment is cut off. Runs stay resumable,
+and another instance on the same store takes them over with the first `run_wait`.
 """
 
 from __future__ import annotations
@@ -13,17 +13,25 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from types import FrameType
+from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from llm_do_mcp.errors import UsageError
 from llm_do_mcp.serving.hardened import HardenedServer
-from llm_do_mcp.serving.http.address import Address, parse, security
+from llm_do_mcp.serving.http.address import Address, names, parse
 from llm_do_mcp.serving.http.app import PATH, Authentication, application
 
 REQUEST_WITHIN_S = 30.0
 """A request that has not come in as a whole after this is given up, with its connection."""
+READ_WITHIN_S = 30.0
+"""A client that reads nothing of its answer for so long loses its connection, and with it the answer."""
+DATED_EVERY_S = 1.0
+"""How often the date in the headers of answers is set."""
+LARGE = 1 << 16
+"""Bytes of what is sent without waiting for more."""
 ENDS_WITHIN_S = 2
 """How long answers may take to reach their clients once the server is about to end."""
 
@@ -59,9 +67,12 @@ class Listening:
             )
         family = socket.AF_INET6 if address.family_is_6 else socket.AF_INET
         try:
-            opened = socket.create_server((address.host, address.port), family=family, backlog=2048)
+            bound = socket.create_server((address.host, address.port), family=family, backlog=2048)
         except OSError as error:
             raise UsageError(f"--http {text}: cannot listen there: {error.strerror or error}") from None
+        # Said to be TCP, or asyncio lets the kernel hold an answer's last packet back until the one before it is
+        # acknowledged: 40 ms for every call.
+        opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=bound.detach())
         return cls(Address(address.host, opened.getsockname()[1]), opened)
 
 
@@ -83,14 +94,7 @@ async def serve(
     Raises:
         UsageError: The server would answer to no name.
     """
-    settings = security(listening.address, allowed_hosts)
-    ending = asyncio.Event()
-
-    def at_end() -> None:
-        ending.set()
-        server.end()
-
-    app = application(server, settings, authentication, ending.is_set)
+    app = application(server, names(listening.address, allowed_hosts), authentication)
     config = uvicorn.Config(
         app,
         http=_Impatient,
@@ -104,7 +108,7 @@ async def serve(
     )
     print(f"llm-do-mcp: serving at http://{listening.address.named}{PATH}", file=sys.stderr, flush=True)
     try:
-        await _Server(config, at_end).serve(sockets=[listening.socket])
+        await _Server(config, server.end).serve(sockets=[listening.socket])
     finally:
         await server.aclose()
 
@@ -120,6 +124,19 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, at_end: Callable[[], None]) -> None:
         super().__init__(config)
         self._at_end = at_end
+        self._loop = asyncio.get_running_loop()
+        self._signal = asyncio.Event()
+
+    async def main_loop(self) -> None:
+        # As uvicorn's, which looks ten times a second whether a signal has come; this one is woken by it.
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(DATED_EVERY_S):
+                    await self._signal.wait()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        self._loop.call_soon_threadsafe(self._signal.set)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._at_end()
@@ -132,28 +149,85 @@ class _Server(uvicorn.Server):
             self._captured_signals.clear()  # an end in order, not one by the signal
 
 
+class _Joined:
+    """A transport that sends what is written in one turn of the event loop as one: an answer's head with its body.
+
+    Each `send` wakes the client and costs about as much as reading a small file.
+
+    Args:
+        transport: What sends.
+        loop: Where it runs.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._held: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._held:
+            self._loop.call_soon(self.flush)
+        self._held.append(data)
+        if len(data) > LARGE:  # whoever writes much is to be told when that is too much
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what is held back."""
+        held, self._held = self._held, []
+        if held:
+            self._transport.write(b"".join(held))
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
+
+
 class _Impatient(H11Protocol):
-    """Does not wait for ever for a request that comes in drop by drop."""
+    """Does not wait for ever for a request that comes in drop by drop, nor for an answer to be read."""
 
     _clock: asyncio.TimerHandle | None = None
+    _reads: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        super().connection_made(transport)
+        self._joined = _Joined(transport, self.loop)
+        super().connection_made(self._joined)  # type: ignore[arg-type]  # all that is asked of a transport
         self._wait()
 
     def on_response_complete(self) -> None:
+        self._joined.flush()
         super().on_response_complete()
         self._wait()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._expect_less()
+
+    def resume_writing(self) -> None:
+        if self._reads is not None:
+            self._reads.cancel()
+        super().resume_writing()
+
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._clock is not None:
-            self._clock.cancel()
+        for clock in (self._clock, self._reads):
+            if clock is not None:
+                clock.cancel()
         super().connection_lost(exc)
 
     def _wait(self) -> None:
         if self._clock is not None:
             self._clock.cancel()
         self._clock = self.loop.call_later(REQUEST_WITHIN_S, self._late)
+
+    def _expect_less(self) -> None:
+        self._reads = self.loop.call_later(READ_WITHIN_S, self._look, self.transport.get_write_buffer_size())
+
+    def _look(self, before: int) -> None:
+        if self.transport.get_write_buffer_size() < before:
+            self._expect_less()
+        else:
+            self.transport.abort()  # not closed: that would wait for the reader
 
     def _late(self) -> None:
         if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:

@@ -21,6 +21,7 @@ from mcp.server.auth.provider import AccessToken
 
 from llm_do_mcp.errors import UsageError
 from llm_do_mcp.serving.caller import SCOPES
+from llm_do_mcp.serving.http.trouble import Trouble
 
 PREFIX = "llmdo_"
 """What a token begins with, so that scanners for secrets can know it."""
@@ -43,14 +44,17 @@ class TokenFile:
         self._path = path
         self._state: tuple[int, ...] = ()
         self._known: dict[str, AccessToken] = {}
+        self._trouble = Trouble()
         self._look()
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Who has this token; None for one that is not in the file, and for all where the file cannot be used."""
         try:
             self._look()
-        except UsageError:
+        except UsageError as error:
+            self._trouble.is_now(f"{error}; until then nobody is let in")
             return None
+        self._trouble.is_now("")
         return self._known.get(_hashed(token))
 
     def _look(self) -> None:

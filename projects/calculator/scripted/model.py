@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-__all__ = ["ask", "measure"]
+__all__ = ["ask", "convert", "measure"]
 
 
 def ask(request: dict[str, Any]) -> dict[str, Any]:
@@ -20,6 +20,8 @@ def ask(request: dict[str, Any]) -> dict[str, Any]:
         return call("rounded", number=float(f"{numbers[0]}.{numbers[1]}"))
     if "circle" in question[1]:
         return call("worker_call", worker="geometry", input_data=f"a circle of radius {numbers[0]}")
+    if unit := re.search("inch|foot|mile", question[1]):
+        return call("worker_call", worker="units", input_data=f"{numbers[0]} {unit[0]}")
     if "mean" in question[1]:
         return call("mean", numbers=numbers)
     return call("divide", dividend=numbers[0], divisor=numbers[1])
@@ -32,6 +34,14 @@ def measure(request: dict[str, Any]) -> dict[str, Any]:
         radius = re.search(r"radius (\d+)", said)
         return call("circle_area", radius=int(radius[1]) if radius else 0)
     return {"text": json.dumps({"shape": "circle", "area": float(results(request)[-1])})}
+
+
+def convert(request: dict[str, Any]) -> dict[str, Any]:
+    """Answer one turn of `units`."""
+    if request["turn"] > 0:
+        return {"text": f"{results(request)[-1]} m"}
+    number, unit = request["messages"][0]["content"][-1]["text"].split()
+    return call("in_metres", number=float(number), unit=unit)
 
 
 def call(function: str, **arguments: Any) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def search(request: dict[str, Any]) -> dict[str, Any]:
 def write(request: dict[str, Any]) -> dict[str, Any]:
     """Answer one turn of `writer`."""
     topic = re.search(r"report on (.*) from these findings", request["system"])
-    findings = re.findall(r"^- .*", request["system"], re.MULTILINE)
+    findings = dict.fromkeys(re.findall(r"^- .*", request["system"], re.MULTILINE))
     assert topic is not None
     return {"text": "\n".join([f"# {topic[1]}", "", *(findings or ["Nothing was found."])]) + "\n"}
 

@@ -21,16 +21,18 @@ def coordinate(request: dict[str, Any]) -> dict[str, Any]:
     found = results(request)
     if not found:
         return {"tool_calls": [call("list_files", path="boards")]}
-    boards = [file["path"] for file in json.loads(found[0])["files"]]
-    match request["turn"]:
-        case 1:
-            return {"tool_calls": [call("worker_call", worker="planner", attachments=[board]) for board in boards]}
-        case 2:
-            names = [board.removeprefix("boards/").rpartition(".")[0] for board in boards]
-            written = zip(names, found[1:], strict=True)
-            return {"tool_calls": [call("write_file", path=f"plans/{name}.md", content=text) for name, text in written]}
-        case _:
-            return {"text": f"{len(boards)} plan{'s' * (len(boards) != 1)}, made by a script: no model was called."}
+    boards = [file["path"] for file in json.loads(found[0]["content"])["files"]]
+    if request["turn"] == 1:
+        return {"tool_calls": [call("worker_call", worker="planner", attachments=[board]) for board in boards]}
+    answers, writes = found[1 : 1 + len(boards)], found[1 + len(boards) :]
+    names = [board.removeprefix("boards/").rpartition(".")[0] for board in boards]
+    given = [(name, one["content"]) for name, one in zip(names, answers, strict=True) if not one["is_error"]]
+    if given and not writes:
+        return {"tool_calls": [call("write_file", path=f"plans/{name}.md", content=plan) for name, plan in given]}
+    plans = sum(not one["is_error"] for one in writes)
+    failed = [one["content"] for one in found if one["is_error"]]
+    made = f"{plans} plan{'s' * (plans != 1)}, made by a script: no model was called."
+    return {"text": "\n".join([made, *failed])}
 
 
 def plan(request: dict[str, Any]) -> dict[str, Any]:
@@ -64,10 +66,10 @@ def read(png: bytes) -> list[str]:
     return ["".join(by_dots[dots_at(column, top)] for column in columns).strip() for top in tops]
 
 
-def results(request: dict[str, Any]) -> list[str]:
+def results(request: dict[str, Any]) -> list[dict[str, Any]]:
     """What the calls gave so far."""
     blocks = [block for message in request["messages"] for block in message["content"]]
-    return [block["content"] for block in blocks if block["type"] == "tool_result"]
+    return [block for block in blocks if block["type"] == "tool_result"]
 
 
 def call(name: str, **arguments: Any) -> dict[str, Any]:

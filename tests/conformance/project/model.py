@@ -11,11 +11,20 @@ TURNS = {
     "capabilities": [["confirm", "greeting"]],
     "prompt": [["user_context"]],
     "streaming": [["confirm"]],
+    "confirm_delete": [["confirm"]],
+    "multi_input": [["step1", "step2"]],
+    "test_tool_with_task": [["user_name"]],
 }
 """Worker → what it asks in each of its turns."""
 
 
 def reply(request):
+    if request["worker"] == "failing_job":
+        raise RuntimeError("this model always fails")
+    if request["worker"] == "slow_compute":
+        if request["turn"] == 0:
+            return {"tool_calls": [{"name": "pause", "input": {"seconds": float(request["system"])}}]}
+        return {"text": "computed"}
     turns = TURNS[request["worker"]]
     if request["turn"] < len(turns):
         return {"tool_calls": [{"name": "ask", "input": {"about": about}} for about in turns[request["turn"]]]}

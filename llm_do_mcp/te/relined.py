@@ -1,0 +1,106 @@
+"""Changes what ripgrep printed, line by line, before it is counted: where ripgrep does not do as grep does.
+
+Whatever comes behind (totals, ranking, handles) reads the changed output, as if ripgrep had printed it.
+"""
+
+from __future__ import annotations
+
+from llm_do_mcp.te.writing import COLUMNS, OMITTED, parted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    Change = Callable[[bytes], Iterable[bytes]]
+    """The lines that take the place of one line of a file."""
+
+
+def relined(pieces: Iterable[bytes], of_file: Callable[[], Change]) -> Iterator[bytes]:
+    """ripgrep's output (with `--heading --null`) with each line of a file changed.
+
+    Args:
+        pieces: The output, cut wherever.
+        of_file: Called for each file; what it returns is called for each line of it.
+    """
+    change: Change | None = None  # None between files, where a line belongs to a path
+    begun: list[bytes] = []
+    for piece in pieces:
+        *whole, rest = piece.split(b"\n")
+        if whole:
+            whole[0] = b"".join((*begun, whole[0]))
+            begun.clear()
+        begun.append(rest)
+        written: list[bytes] = []
+        for line in whole:
+            path, nul, text = line.rpartition(b"\0")
+            if nul:
+                change = of_file()
+            if change is None or not text:
+                change = None
+                written.append(line)
+                continue
+            first, *others = change(text) if parted(text)[0] else (text,)  # else it parts groups, or is a note
+            written += [path + nul + first, *others]
+        if written:
+            yield b"\n".join((*written, b""))
+    if rest := b"".join(begun):
+        yield rest
+
+
+def at_most(hits: int, *, offsets: bool) -> Callable[[], Change]:
+    """Of each file so many lines are hits; what matches among the lines around the last one is one of those.
+
+    Args:
+        hits: How many.
+        offsets: Whether an offset stands before each text.
+    """
+
+    def of_file() -> Change:
+        left = hits
+
+        def change(line: bytes) -> Iterable[bytes]:
+            nonlocal left
+            number, mark, text = parted(line)
+            if mark != b":":
+                return (line,)
+            left -= 1
+            return (line if left >= 0 else number + b"-" + (text.replace(b":", b"-", 1) if offsets else text),)
+
+        return change
+
+    return of_file
+
+
+def occurrences(find: Callable[[str], Iterable[tuple[int, int]]], *, offsets: bool) -> Callable[[], Change]:
+    """Of each line only what is found in it, a line for each; an empty one where that is nothing.
+
+    Args:
+        find: Where in a text what is to be shown begins and ends.
+        offsets: Whether an offset stands before each text.
+    """
+
+    def change(line: bytes) -> Iterable[bytes]:
+        number, mark, text = parted(line)
+        offset = b""
+        if offsets:
+            offset, _, text = text.partition(mark)
+        shown = text.decode("utf-8", "surrogateescape")
+        return [
+            number + mark + _placed(offset, mark, shown[:start]) + _cut(shown[start:end]) for start, end in find(shown)
+        ] or [number + mark + (offset + mark if offsets else b"")]
+
+    return lambda: change
+
+
+def _placed(offset: bytes, mark: bytes, before: str) -> bytes:
+    return b"%d%s" % (int(offset) + len(_bytes(before)), mark) if offset else b""
+
+
+def _cut(found: str) -> bytes:
+    """What was found, cut as ripgrep cuts a long line."""
+    text = _bytes(found)
+    return text if len(text) < COLUMNS else text[:COLUMNS] + OMITTED
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

@@ -1,0 +1,126 @@
+"""On which stream a server over HTTP says something to sessions of the handshake revisions.
+
+`Session` opens no stream besides those of its calls, as the protocol allows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+
+from tests.serving.clients import GO, HANDSHAKE, PATIENCE_S, Person, shop, text, turn, worker, write
+from tests.serving.web import Serve, visitor
+
+pytestmark = pytest.mark.anyio
+
+VERSION = "2025-11-25"
+ASKS = {"elicitation": {}}
+
+
+class Session:
+    """A session of a client that reads the answers to its requests, and nothing else.
+
+    Args:
+        http: Its connections.
+        url: Of the server.
+        session: The session's id; "" for one to be opened.
+    """
+
+    def __init__(self, http: httpx2.AsyncClient, url: str, session: str = "") -> None:
+        self._http, self._url, self._ids = http, url, 0
+        self._headers = {"Accept": "application/json, text/event-stream"}
+        if session:
+            self._headers |= {"Mcp-Session-Id": session, "MCP-Protocol-Version": VERSION}
+
+    async def opened(self, capabilities: Mapping[str, Any]) -> Session:
+        info = {"name": "tests", "version": "1"}
+        params = {"protocolVersion": VERSION, "capabilities": capabilities, "clientInfo": info}
+        hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
+        answer = await self._http.post(self._url, json=hello, headers=self._headers)
+        session = Session(self._http, self._url, answer.headers["mcp-session-id"])
+        await session.send({"method": "notifications/initialized"})
+        return session
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        """Send what has no answer."""
+        answer = await self._http.post(self._url, json={"jsonrpc": "2.0", **message}, headers=self._headers)
+        assert answer.status_code == 202
+
+    @asynccontextmanager
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+        """Call a tool: the messages on the stream of the call."""
+        self._ids += 1
+        params = {"name": tool, "arguments": arguments}
+        sent = {"jsonrpc": "2.0", "id": self._ids, "method": "tools/call", "params": params}
+        async with self._http.stream("POST", self._url, json=sent, headers=self._headers) as answer:
+            yield (json.loads(line[5:]) async for line in answer.aiter_lines() if line.startswith("data:"))
+
+    async def result(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """The text that a call has as its result, and nothing comes before it."""
+        async with self.call(tool, arguments) as messages:
+            return said(await anext(messages))
+
+
+def said(message: Mapping[str, Any]) -> str:
+    return str(message["result"]["content"][0]["text"])
+
+
+@asynccontextmanager
+async def session(url: str, capabilities: Mapping[str, Any]) -> AsyncIterator[Session]:
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
+        yield await Session(http, url).opened(capabilities)
+
+
+@pytest.mark.proves("HTTP-STREAMS")
+async def test_what_a_call_asks_comes_on_its_own_stream(tmp_path: Path, serve: Serve) -> None:
+    root = shop(tmp_path, turn(write("out/a.txt")))
+    async with session(serve(root).url, ASKS) as client, client.call("shop", GO) as messages:
+        asked = await anext(messages)
+        assert asked["method"] == "elicitation/create"
+        await client.send({"id": asked["id"], "result": {"action": "accept", "content": {"decision": "once"}}})
+        assert "out/a.txt" in said(await anext(messages))
+    assert (root / "out/a.txt").read_text() == "new"
+
+
+@pytest.mark.proves("HTTP-STREAMS")
+async def test_so_does_a_turn_of_the_clients_model(tmp_path: Path, serve: Serve) -> None:
+    root = shop(tmp_path, files={"main.worker": worker({}, "Be brief.")}, model="sampling")
+    async with session(serve(root).url, {"sampling": {}}) as client, client.call("shop", GO) as messages:
+        asked = await anext(messages)
+        assert asked["method"] == "sampling/createMessage"
+        reply = {"role": "assistant", "content": {"type": "text", "text": "Three pears."}, "model": "lent-1"}
+        await client.send({"id": asked["id"], "result": reply})
+        assert said(await anext(messages)) == "Three pears."
+
+
+@pytest.mark.proves("HTTP-STREAMS")
+async def test_a_question_is_answered_after_its_call_was_handed_over(tmp_path: Path, serve: Serve) -> None:
+    root = shop(tmp_path, turn(write("out/a.txt")))
+    service = serve(root, "--call-within", "1")
+    async with session(service.url, ASKS) as client:
+        async with client.call("shop", GO) as messages:
+            asked = await anext(messages)
+            run = said(await anext(messages)).partition("run_id '")[2].partition("'")[0]
+        await client.send({"id": asked["id"], "result": {"action": "accept", "content": {"decision": "once"}}})
+        assert "out/a.txt" in await client.result("run_wait", {"run_id": run})
+
+
+@pytest.mark.proves("HTTP-STREAMS")
+async def test_a_question_that_its_call_leaves_behind_is_withdrawn_on_the_other_stream(
+    tmp_path: Path, serve: Serve
+) -> None:
+    service = serve(shop(tmp_path, turn(write("out/a.txt"))), "--call-within", "1")
+    person = Person(None)
+    async with visitor(service.url, HANDSHAKE, person) as client:
+        handed_over = text(await client.call_tool("shop", GO))
+        assert person.asked and not person.withdrawn.is_set()
+        await client.call_tool("run_cancel", {"run_id": handed_over.partition("run_id '")[2].partition("'")[0]})
+        with anyio.fail_after(PATIENCE_S):
+            await person.withdrawn.wait()
