@@ -150,7 +150,7 @@ def test_a_library_whose_exported_workers_cannot_be_loaded_replaces_nothing(
 
 @pytest.mark.proves("LIB-INSTALL-CHECKED")
 def test_what_cannot_be_a_source_is_refused_before_anything_is_made(tmp_path: Path, old: str, libs: Path) -> None:
-    with pytest.raises(UsageError, match=r"^there is no folder '.*nothing'; name a library's folder, or git\+https://"):
+    with pytest.raises(UsageError, match=r"^there is no folder '.*'; name a library's folder, or git\+https://"):
         install(str(tmp_path / "nothing"), str(libs))
     with pytest.raises(UsageError, match="holds the folder of libraries itself"):
         install(str(tmp_path), str(libs))
