@@ -21,7 +21,7 @@ from llm_do_mcp.te.envelope import Section
 from llm_do_mcp.te.languages import language_of
 from llm_do_mcp.te.left_out import by_folder
 from llm_do_mcp.te.symbol import Symbol, literal_in, name_asked_for
-from llm_do_mcp.te.writing import Writer
+from llm_do_mcp.te.writing import Writer, parted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Hits:
         file = self._writer.file(index)
         try:
             for line in printed:
-                if (shown := file.line(line)) is not None:
+                if (shown := file.line(parted(line))) is not None:
                     yield shown
         finally:
             file.close()
@@ -251,7 +251,7 @@ class Hits:
         """The line at a place of a file."""
         file = self._writer.file(index)
         try:
-            return file.line(self._accounts.line_at(place))
+            return file.line(parted(self._accounts.line_at(place)))
         finally:
             file.close()
 
@@ -279,10 +279,11 @@ class Hits:
                     return
                 if place in own:
                     continue
-                is_mention = is_symbol and self._writer.text_of(printed).lstrip().startswith(language.mentions)
+                parts = parted(printed)
+                is_mention = is_symbol and self._writer.text_of(parts).lstrip().startswith(language.mentions)
                 if is_mention and mentions.add(index, place):
                     continue
-                if (line := file.line(printed)) is not None:
+                if (line := file.line(parts)) is not None:
                     shown += 1
                     yield line
         finally:

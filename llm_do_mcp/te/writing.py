@@ -32,6 +32,9 @@ _CUT = b" [... "
 _DIGITS = b"0123456789"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
+Parts = tuple[bytes, bytes, bytes]
+"""A line's number, the mark behind it, and the rest of what was printed."""
+
 
 class Writer:
     """Writes what was found in files, by their index in the accounts.
@@ -69,10 +72,9 @@ class Writer:
         name = "" if self._query.no_filename else self._workspace.shown(root, relative)
         return File(self, index, name, root, relative)
 
-    def text_of(self, printed: bytes) -> bytes:
+    def text_of(self, parts: Parts) -> bytes:
         """A hit's text in what ripgrep printed."""
-        text = parted(printed)[2]
-        return text.partition(b":")[2] if self.verify else text
+        return parts[2].partition(b":")[2] if self.verify else parts[2]
 
     def is_empty(self, text: bytes) -> bool:
         """Whether this is an empty match, which `grep -o` does not print."""
@@ -114,9 +116,9 @@ class File:
         self._relative = relative
         self._original = _Original(root, relative) if writer.verify else None
 
-    def line(self, printed: bytes) -> Line | None:
-        """The line as it is shown, or None if there is nothing to be seen."""
-        number, separator, text = parted(printed)
+    def line(self, parts: Parts) -> Line | None:
+        """A line that ripgrep printed as it is shown, or None if there is nothing to be seen."""
+        number, separator, text = parts
         if not number:
             return Line("--")
         offset = b""
@@ -132,11 +134,10 @@ class File:
             changed = self._writer.changed
             changed[self._index] = changed.get(self._index, 0) + is_hit
             return None
-        place = f"{number.decode()}{separator.decode()}"
-        if self._name:
-            place = f"{self._name}{separator.decode()}{place}"
+        mark = ":" if is_hit else "-"
+        name = f"{self._name}{mark}" if self._name else ""
         shown, is_cut = self._writer.cut(text, self, int(number), long=long)
-        return Line(f"{place} {shown}", int(is_hit), self._index, is_cut=is_cut)
+        return Line(f"{name}{number.decode()}{mark} {shown}", int(is_hit), self._index, is_cut=is_cut)
 
     def around(self, number: int) -> tuple[bytes, int] | None:
         """A part of a line that is too long to be printed, and where in it the match is; None if it is not found."""
@@ -188,7 +189,7 @@ def _opens(root: Root, relative: str) -> bool:
     return True
 
 
-def parted(printed: bytes) -> tuple[bytes, bytes, bytes]:
+def parted(printed: bytes) -> Parts:
     """`12:text` (a hit) or `12-text` (context) in its parts; the number is empty for a line between groups."""
     text = printed.lstrip(_DIGITS)
     number = printed[: len(printed) - len(text)]
