@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from llm_do_mcp.check.finding import Finding
 from llm_do_mcp.project.settings import EVERY_FUNCTION
-from llm_do_mcp.project.toolmodules import library_of
 from llm_do_mcp.runtime.function import Declaration
 from llm_do_mcp.toolsets import custom
 from llm_do_mcp.toolsets.overview import Standing
@@ -72,7 +71,7 @@ def unused(modules: Sequence[str], workers: Collection[Worker]) -> Iterator[Find
         return
     used = {module for worker in workers for module in unnamed(worker)}
     for module in modules:
-        if module not in used and library_of(module) is None:
+        if module not in used:
             yield _unseen(module, "what it offers")
 
 

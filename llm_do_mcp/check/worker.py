@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from llm_do_mcp.project.classes import UNSEEN
 from llm_do_mcp.runtime.function import Declaration
+from llm_do_mcp.sandbox.names import below
 from llm_do_mcp.toolsets.overview import Standing
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Folder:
     @classmethod
     def of(cls, root: Root, project: str) -> Folder:
         """A root, as seen from the project's folder."""
-        inside = root.path == project or root.path.startswith(os.path.join(project, ""))
+        inside = below(root.path, project) is not None
         place = f"./{os.path.relpath(root.path, project)}".replace(os.sep, "/") if inside else root.path
         return cls(root.alias, root.mode, place, inside, os.path.isdir(root.path), root.suffixes)
 

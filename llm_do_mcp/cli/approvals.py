@@ -12,7 +12,7 @@ from llm_do_mcp.cli import terminal
 from llm_do_mcp.cli.exits import DONE
 from llm_do_mcp.cli.options import RUN, add_project
 from llm_do_mcp.cli.parser import Parser
-from llm_do_mcp.cli.projects import named, reading, run_named, state_of
+from llm_do_mcp.cli.projects import named, recorded
 from llm_do_mcp.errors import RunError, UsageError
 
 if TYPE_CHECKING:
@@ -57,16 +57,14 @@ def main(given: list[str]) -> int:
 
 async def _lock(options: argparse.Namespace) -> int:
     from llm_do_mcp.runtime import lock
-    from llm_do_mcp.runtime.hint import of_project
+    from llm_do_mcp.runtime.display import counted
     from llm_do_mcp.runtime.redact import redactor
 
     project = named(options)
-    with reading(state_of(project, options.state_dir)) as store:
-        run = (await run_named(store, options.run, of_project(project, options.state_dir))).id
-        assert store is not None
-        approved, secrets = lock.approved(await store.events(run)), await store.secrets(run)
+    async with recorded(project, options.state_dir, options.run) as (store, row):
+        approved, secrets = lock.approved(await store.events(row.id)), await store.secrets(row.id)
     if not approved:
-        raise RunError(f"nothing in run {run} was approved by a person; there is nothing to lock")
+        raise RunError(f"nothing in run {row.id} was approved by a person; there is nothing to lock")
     entries = _widened([entry for entry, _ in approved], options.pattern)
     before = lock.read(project.root) or lock.Lock()
     redact = redactor(os.environ, project.manifest).knowing(secrets)
@@ -74,8 +72,7 @@ async def _lock(options: argparse.Namespace) -> int:
     lock.write(project.root, after)
     gone = sum(entry not in after.entries for entry in before.entries)
     new = sum(entry not in before.entries for entry in after.entries)
-    count = len(after.entries)
-    print(f"{lock.NAME}: {count} approval{'s' if count != 1 else ''} ({new} new, {gone} replaced)")
+    print(f"{lock.NAME}: {counted(len(after.entries), 'approval')} ({new} new, {gone} replaced)")
     by = Counter(answer.by for _, answer in approved)
     who = ", ".join(f"{name} ({count})" for name, count in by.items())
     terminal.say(f"approved in the run by: {who}. Review {lock.NAME} before you commit it")

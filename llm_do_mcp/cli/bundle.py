@@ -30,6 +30,7 @@ from llm_do_mcp.cli.options import add_libs
 from llm_do_mcp.cli.parser import Parser
 from llm_do_mcp.errors import UsageError
 from llm_do_mcp.runtime.display import counted, escape
+from llm_do_mcp.sandbox import names
 
 if TYPE_CHECKING:
     from llm_do_mcp.project.load import Project
@@ -126,12 +127,12 @@ def write(project: Project, output: Path, *, author: str, options: list[str]) ->
     made |= {"server/main.py": _START.encode()}
     made |= {f"{PROJECT}/{name}": data for name, data in own.files.items()}
     for library in project.libraries.values():
-        inside = packed.packed(library.root)
-        made |= {f"{LIBRARIES}/{library.spec}/{name}": data for name, data in inside.files.items()}
-        left_out += [f"{library.spec}:{line}" for line in inside.left_out]
+        its = packed.packed(library.root)
+        made |= {f"{LIBRARIES}/{library.spec}/{name}": data for name, data in its.files.items()}
+        left_out += [f"{library.spec}:{line}" for line in its.left_out]
     made |= {f"server/llm_do_mcp/{name}": data for name, data in _program(files("llm_do_mcp"))}
     for root in project.roots:
-        if os.path.relpath(root.path, project.root).startswith(".."):
+        if names.below(root.path, project.root) is None:
             left_out.append(f"{root.alias}: the folder {root.path} is outside the project")
     _zip(output, made)
     return own, left_out

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from llm_do_mcp.cli.exits import DONE, FAILED, MEANINGS, USAGE, guarded
-from llm_do_mcp.cli.install import KEYS, add_entry, handed, opened, parts
+from llm_do_mcp.cli.install import KEYS, add_entry, handed, lacks_key, opened, parts
 from llm_do_mcp.cli.parser import Parser
 from llm_do_mcp.errors import LlmDoError, UsageError
 from llm_do_mcp.runtime.account import calls_model
@@ -96,11 +96,11 @@ def _started(options: argparse.Namespace, handed_on: list[str]) -> tuple[str, li
         raise UsageError("--host: the host's file says which variables and options the server is given")
     host = table.named(options.host)
     place = Path(options.file) if options.file else host.file()
-    servers = file.read(place).get(host.section) or {}
+    servers = file.servers(place, host.section)
     name = options.name or opened(options.project, [])[0].name
-    entry = servers.get(name) if isinstance(servers, dict) else None
+    entry = servers.get(name)
     if not isinstance(entry, dict):
-        there = ", ".join(servers) if isinstance(servers, dict) and servers else "none"
+        there = ", ".join(servers) or "none"
         raise UsageError(f"{place} has no server {name!r} under {host.section!r}; there are: {there}")
     return name, *start.of_entry(entry, f"{place}: the server {name!r}")
 
@@ -118,7 +118,7 @@ def examine(name: str, command: Sequence[str], env: Mapping[str, str], *, host: 
 
     if not os.path.isabs(command[0]):
         yield Finding("note", f"the command {command[0]!r} is not absolute: whether it is found is up to the host")
-    heard = {era: probe.speak(command, start.bare(dict(env)), era) for era in probe.ERAS}
+    heard = {era: probe.speak(command, start.bare(env), era) for era in probe.ERAS}
     said: dict[str, None] = {}
     for era, what in heard.items():
         if what.problem and not any(map(_is_ours, what.errors)):  # else it says so itself, in its last line
@@ -165,7 +165,7 @@ def _as_started(env: Mapping[str, str]) -> Iterator[None]:
     with contextlib.chdir(os.sep):
         try:
             os.environ.clear()
-            os.environ.update(start.bare(dict(env)))
+            os.environ.update(start.bare(env))
             yield
         finally:
             os.environ.clear()
@@ -228,8 +228,7 @@ def _models(project: Project, model: str | None) -> Iterator[Finding]:
             problems[str(error)] = None
             continue
         problems |= {problem: None for name in names if (problem := model_problem(bench, name)) is not None}
-        local = project.manifest.base_url or os.environ.get("ANTHROPIC_BASE_URL")
-        if any(name.startswith("anthropic:") for name in names) and not local and not any(map(os.environ.get, KEYS)):
+        if lacks_key(project, names, os.environ):
             problems[f"worker {identifier}: {names[0]} cannot be called without {KEYS[0]} among its variables"] = None
         scripted |= dict.fromkeys(name for name in names if not calls_model(name))
     yield from (Finding("wrong", problem) for problem in problems)

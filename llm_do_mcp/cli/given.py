@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from llm_do_mcp.errors import InvalidInput, UsageError
@@ -39,15 +39,16 @@ def arguments(options: argparse.Namespace, worker: Worker) -> dict[str, Any]:
     from llm_do_mcp.runtime.schema import problem
 
     value = _given(options, worker)
-    properties = worker.tool_schema["properties"]
+    schema = worker.tool_schema
+    properties = schema["properties"]
     for setting in options.set:
         name, equals, text = setting.partition("=")
         if not equals or name not in properties:
             raise UsageError(f"--set {setting}: write NAME=VALUE; names are {', '.join(properties) or 'none'}")
-        value[name] = _typed(text, properties[name].get("type", "string"))
+        value[name] = _typed(text, properties[name], schema)
     if worker.input_schema is None:
         value.setdefault("input", "")
-    if (wrong := problem(worker.tool_schema, value)) is not None:
+    if (wrong := problem(schema, value)) is not None:
         raise UsageError(f"worker {worker.id}: {wrong}")
     return value
 
@@ -95,11 +96,13 @@ def _given(options: argparse.Namespace, worker: Worker) -> dict[str, Any]:
     return {} if options.text is None else {"input": options.text}
 
 
-def _typed(text: str, kind: Any) -> Any:
+def _typed(text: str, field: Any, whole: Mapping[str, Any]) -> Any:
     """The value that a text stands for, where the schema wants something else than text."""
-    if kind == "string":
+    from llm_do_mcp.serving.fields import TEXT, kinds, parsed
+
+    if kinds(field, whole) in ((), (TEXT,)):
         return text
     try:
-        return json.loads(text)
+        return parsed(field, whole, text)
     except ValueError:
         return text  # the schema says what is allowed instead

@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,6 +111,12 @@ def opened(path: str | None, handed_on: list[str], libs: Sequence[str] = ()) -> 
     return projects.together([chosen, *options.projects], options)[0], chosen
 
 
+def lacks_key(project: Project, models: Iterable[str], env: Mapping[str, str]) -> bool:
+    """Whether one of these models of a project could not be called with just these variables, for want of a key."""
+    local = project.manifest.base_url or env.get("ANTHROPIC_BASE_URL")
+    return not local and not any(map(env.get, KEYS)) and any(name.startswith("anthropic:") for name in models)
+
+
 def _install(options: argparse.Namespace, handed_on: list[str]) -> int:
     from llm_do_mcp.cli.hosts import file, start, table
 
@@ -123,7 +129,7 @@ def _install(options: argparse.Namespace, handed_on: list[str]) -> int:
         print(json.dumps({host.section: {name: entry}}, ensure_ascii=False, indent=2))
         return DONE
     place = Path(options.file) if options.file else host.file()
-    entry = _over(file.read(place).get(host.section), name, path, entry, str(place))
+    entry = _over(file.servers(place, host.section).get(name), name, path, entry, place)
     kept = file.put(place, (host.section, name), entry)
     if kept is False:
         print(f"{place} has {name!r} as it is already; nothing was changed")
@@ -134,13 +140,12 @@ def _install(options: argparse.Namespace, handed_on: list[str]) -> int:
     return DONE
 
 
-def _over(servers: Any, name: str, path: str, entry: dict[str, Any], place: str) -> dict[str, Any]:
+def _over(earlier: Any, name: str, path: str, entry: dict[str, Any], place: Path) -> dict[str, Any]:
     """An entry that takes the place of an earlier one: what a person added to that one stays.
 
     Raises:
         UsageError: There is another server of that name.
     """
-    earlier = servers.get(name) if isinstance(servers, dict) else None
     if not isinstance(earlier, dict):
         return entry
     from llm_do_mcp.cli.hosts import start
@@ -152,11 +157,9 @@ def _over(servers: Any, name: str, path: str, entry: dict[str, Any], place: str)
     return {**earlier, **entry, **({"env": env} if env else {})}
 
 
-def _hint(project: Project, env: dict[str, str]) -> None:
+def _hint(project: Project, env: Mapping[str, str]) -> None:
     """Say where the server would have no key for its model."""
-    needs = any(name.startswith("anthropic:") for worker in project.exported() for name in worker.model)
-    local = project.manifest.base_url or env.get("ANTHROPIC_BASE_URL")
-    if needs and not local and not any(map(env.get, KEYS)):
+    if lacks_key(project, (name for worker in project.exported() for name in worker.model), env):
         print(
             f"llm-do-mcp install: hosts hand no variables of your terminal on: with --env {KEYS[0]} the key is written "
             "into that file, and without it the workers' model cannot be called",

@@ -60,9 +60,9 @@ def of_project(project: Project, output: str) -> Packed:
         output: The file that is being made, which may lie in it.
     """
     roots = (*project.roots, *(root for worker in project.exported() for root in worker.roots))
-    results = {os.path.relpath(root.path, project.root) for root in roots if root.mode == "out"}
-    made = os.path.relpath(os.path.realpath(output), project.root)
-    return packed(project.root, without=frozenset(tuple(path.split(os.sep)) for path in (*results, made)))
+    made = [os.path.realpath(output), *(root.path for root in roots if root.mode == "out")]
+    own = [os.path.relpath(path, project.root) for path in made if names.below(path, project.root) is not None]
+    return packed(project.root, without=frozenset(tuple(path.split(os.sep)) for path in own))
 
 
 def packed(root: str, *, without: frozenset[Path] = frozenset()) -> Packed:
@@ -101,14 +101,14 @@ def is_part(name: str) -> bool:
 
 def _reason(found: Found) -> str | None:
     """Why something is left out; None where it is not."""
-    name = found.parts[-1]
+    path = "/".join(found.parts)
     if found.kind != "file":
         return found.reason or "a link, or no regular file"
-    if names.shown_path(found.parts) != "/".join(found.parts) or not _is_portable("/".join(found.parts)):
+    if names.shown_path(found.parts) != path or not _is_portable(path):
         return "not a file name on every system"
-    if name.endswith(BUNDLE):
+    if path.endswith(BUNDLE):
         return "a bundle"
-    return "keys are no part of a bundle" if name.endswith(KEYS) else None
+    return "keys are no part of a bundle" if path.endswith(KEYS) else None
 
 
 def _is_portable(path: str) -> bool:

@@ -177,12 +177,26 @@ async def model_named(model: str | None, project: Project, state_dir: str | None
         RunError: There is no run.
     """
     from llm_do_mcp.models.replay import replayed
-    from llm_do_mcp.runtime.hint import of_project
 
     if model is None or replayed(model) != LAST:
         return model
+    async with recorded(project, state_dir, LAST) as (_, row):
+        return f"replay:{row.id}"
+
+
+@contextlib.asynccontextmanager
+async def recorded(project: Project, state_dir: str | None, name: str) -> AsyncIterator[tuple[Store, RunRow]]:
+    """A run that `run_named` finds, with the record of runs that it is in, only to look at them.
+
+    Raises:
+        RunError: There is none.
+    """
+    from llm_do_mcp.runtime.hint import of_project
+
     with reading(state_of(project, state_dir)) as store:
-        return f"replay:{(await run_named(store, LAST, of_project(project, state_dir))).id}"
+        row = await run_named(store, name, of_project(project, state_dir))
+        assert store is not None  # it has the run
+        yield store, row
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from llm_do_mcp.cli.exits import DONE, MEANINGS
 from llm_do_mcp.cli.options import RUN, add_approvals, add_project
 from llm_do_mcp.cli.parser import Parser
-from llm_do_mcp.cli.projects import driving, living, named, reading, run_named, state_of
+from llm_do_mcp.cli.projects import driving, living, named, reading, recorded, state_of
 from llm_do_mcp.runtime import account
 
 if TYPE_CHECKING:
@@ -103,14 +103,13 @@ async def _spent(store: Store) -> dict[str, dict[str, Any]]:
 
 async def _resume(options: argparse.Namespace) -> int:
     from llm_do_mcp.cli.front import drive
-    from llm_do_mcp.runtime import hint
     from llm_do_mcp.runtime.approvals import of_project
     from llm_do_mcp.toolsets.workbench import Workbench
 
     project = named(options)
     approvals = of_project(options.approvals, project.root)
-    with reading(state_of(project, options.state_dir)) as store:
-        run = (await run_named(store, options.run, hint.of_project(project, options.state_dir))).id
+    async with recorded(project, options.state_dir, options.run) as (_, row):
+        run = row.id
     async with driving(Workbench(project, approvals=approvals), options.state_dir) as engine:
         await engine.resume(run)
         return await drive(engine, run, approvals, as_json=options.json)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 from llm_do_mcp.cli.exits import DONE, FAILED, USAGE
 from llm_do_mcp.cli.options import PROJECT, add_loading, add_state_dir
 from llm_do_mcp.cli.parser import Parser
-from llm_do_mcp.cli.projects import load, opened, python_options, reading, run_named, state_of
+from llm_do_mcp.cli.projects import load, opened, python_options, recorded
 from llm_do_mcp.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,15 +55,12 @@ def main(given: list[str]) -> int:
 
 
 async def _record(options: argparse.Namespace) -> int:
-    from llm_do_mcp.runtime.hint import of_project
     from llm_do_mcp.runtime.redact import redactor
     from llm_do_mcp.testing.recording import record
 
     name, file = options.record
     project = opened(options.path, options)
-    with reading(state_of(project, options.state_dir)) as store:
-        row = await run_named(store, name, of_project(project, options.state_dir))
-        assert store is not None  # it has the run
+    async with recorded(project, options.state_dir, name) as (store, row):
         await record(store, row, redactor(os.environ, project.manifest), project.root, file)
     ended = "" if row.status == "done" else f", which is {row.status}, not done,"
     print(f"recorded run {row.id}{ended} in {file}; look through it before you commit it")
@@ -113,8 +110,7 @@ async def _play(case: Case, original: Project, options: argparse.Namespace) -> P
     from llm_do_mcp.testing.copies import copied
     from llm_do_mcp.testing.play import play
 
-    with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(copied(original.root))
+    with copied(original.root) as folder:
         python = replace(python_options(options), state_folder=lambda root: os.path.join(root, ".llm-do"))
         return await play(case, load(folder, libs=options.libs, python=python))
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from llm_do_mcp.cli.exits import DONE
 from llm_do_mcp.cli.options import RUN, add_project
 from llm_do_mcp.cli.parser import Parser
-from llm_do_mcp.cli.projects import living, named, reading, run_named, state_of
+from llm_do_mcp.cli.projects import living, named, recorded, state_of
 from llm_do_mcp.errors import UsageError
 from llm_do_mcp.runtime.display import escape
 from llm_do_mcp.runtime.trace import Item, Trace, trace
@@ -65,16 +65,12 @@ def main(given: list[str]) -> int:
 
 
 async def _read(options: argparse.Namespace) -> Trace:
-    from llm_do_mcp.runtime.hint import of_project
     from llm_do_mcp.runtime.redact import redactor
 
     project = named(options)
-    folder = state_of(project, options.state_dir)
-    with reading(folder) as store:
-        row = await run_named(store, options.run, of_project(project, options.state_dir))
-        assert store is not None
+    async with recorded(project, options.state_dir, options.run) as (store, row):
         events, secrets = await store.events(row.id), await store.secrets(row.id)
-    driven = bool(living(folder, (row.owner,)))
+    driven = bool(living(state_of(project, options.state_dir), (row.owner,)))
     redact = redactor(os.environ, project.manifest).knowing(secrets)
     return trace(row, events, driven=driven, now=time.time(), redact=redact)
 
@@ -104,9 +100,8 @@ def lines(found: Trace, columns: int) -> list[str]:
     if found.error:
         shown.append(f"error: {found.error}")
     shown += ["", *(f"{_offset(found, item)}  {text}" for item, text in _branches(found.items, "", root=True))]
-    passed_over = [(item, each) for _, item in found.walk() for each in item.facts.get("passed_over", ())]
     listed = {
-        "models passed over": [f"{title(item)}: {each['error']}" for item, each in passed_over],
+        "models passed over": [f"{title(item)}: {error}" for item, error in found.passed_over()],
         "failed": [f"{title(item)}: {item.facts.get('error', '')}" for item in found.of("failed")],
         "in doubt, and may have happened": [_place(item) for item in found.of("in_doubt")],
         "questions": [f"{title(item)}: {decided(item)}" for item in found.questions()],

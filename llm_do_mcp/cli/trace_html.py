@@ -282,9 +282,7 @@ def _lists(found: Trace, numbers: dict[str, str]) -> Iterator[str]:
         for item in found.questions()
     ]
     changed = [f"<li>{_h(path)}</li>" for path in found.account["files_changed"]]
-    passed_over = [
-        link(item, _block(each["error"])) for _, item in found.walk() for each in item.facts.get("passed_over", ())
-    ]
+    passed_over = [link(item, _block(error)) for item, error in found.passed_over()]
     for head, entries in (
         ("Models passed over", passed_over),
         ("Failed", failed),

@@ -24,10 +24,13 @@ from llm_do_mcp.models.documents import Documents
 from llm_do_mcp.models.failures import NO_KEY, broke_off, explained, shown_address, unavailable
 from llm_do_mcp.models.payload import stream_arguments
 from llm_do_mcp.models.stream import BrokenReply, read_reply
-from llm_do_mcp.models.turn import LONGEST_TURN_S, Reply, Request
+from llm_do_mcp.models.turn import Reply, Request
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
+
+RETRIES = 2
+"""How often the SDK repeats a request that was not answered."""
 
 _UNUSED_KEY = "unused"  # local servers want none, the SDK insists on one
 
@@ -43,7 +46,6 @@ class AnthropicModel:
             else Anthropic's). The user's key is sent only to the user's own address: a project that somebody
             downloaded must not be able to collect keys.
         capabilities: The manifest's `model_capabilities`.
-        retries: How often the SDK repeats a request that was not answered.
     """
 
     calls_model = True
@@ -54,28 +56,24 @@ class AnthropicModel:
         *,
         base_url: str | None = None,
         capabilities: Mapping[str, Mapping[str, Any]] | None = None,
-        retries: int = 2,
     ) -> None:
         self.name = f"anthropic:{model}"
         self._model = model
         self._base_url = base_url
         self._can = capabilities_of(model, capabilities)
-        self._retries = retries
         self._documents = Documents()
         self._client: AsyncAnthropic | None = None
         self._connecting = anyio.Lock()
 
-    async def reply(self, request: Request, *, deadline: float | None = None) -> Reply:
+    async def reply(self, request: Request, *, deadline: float) -> Reply:
         """See `Model.reply`."""
         started = anyio.current_time()
-        until = started + LONGEST_TURN_S if deadline is None else deadline
-        with anyio.CancelScope(deadline=until):
+        with anyio.CancelScope(deadline=deadline):
             client = await self._connect(request)
-            _deadline.set(until)
+            _deadline.set(deadline)
             return await self._ask(client, request)
-        raise unavailable(
-            request, f"no answer within {max(until - started, 0):.3g} s", "try again, or raise limits.timeout_s"
-        )
+        waited = f"no answer within {max(deadline - started, 0):.3g} s"
+        raise unavailable(request, waited, "try again, or raise limits.timeout_s")
 
     async def aclose(self) -> None:
         """See `Model.aclose`."""
@@ -99,9 +97,7 @@ class AnthropicModel:
                     raise unavailable(request, what, "try again, or check that it speaks the Messages API") from error
             except Exception as error:  # besides its own errors, the SDK raises what building a request trips over
                 if last or not broke_off(error):
-                    withheld = address.is_foreign(self._base_url)
-                    named_by = address.named_by(self._base_url)
-                    raise explained(request, error, where, named_by, key_withheld=withheld) from error
+                    raise explained(request, error, where, self._base_url) from error
         raise AssertionError("unreachable")
 
     async def _connect(self, request: Request) -> AsyncAnthropic:
@@ -120,7 +116,7 @@ class AnthropicModel:
         """A client, or None where no key can be found. Blocks: the import alone takes about a second."""
         from anthropic import AsyncAnthropic
 
-        options: dict[str, Any] = {"max_retries": self._retries, "middleware": [_no_wait_past_deadline]}
+        options: dict[str, Any] = {"max_retries": RETRIES, "middleware": [_no_wait_past_deadline]}
         if address.is_foreign(self._base_url):
             # Headers that the user's environment adds to every request may be credentials too.
             lines = os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").split("\n")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from llm_do_mcp.errors import ModelError, ModelUnavailable
+from llm_do_mcp.models import address
 
 if TYPE_CHECKING:
     import anthropic
@@ -37,7 +38,6 @@ _WHAT_TO_DO = {
     413: "send fewer or smaller attachments",
     422: "change what it names in the worker or its input",
     429: "try again later, call fewer workers at once, or name a second model after it",
-    529: "try again later, or name a second model after it",
 }
 _STATUS = {
     "invalid_request_error": 400,
@@ -75,27 +75,26 @@ def _one_line(text: str) -> str:
     return clean if len(clean) <= _LONGEST_MESSAGE else clean[:_LONGEST_MESSAGE] + "…"
 
 
-def explained(request: Request, error: Exception, address: str, named_by: str, *, key_withheld: bool) -> ModelError:
+def explained(request: Request, error: Exception, where: str, base_url: str | None) -> ModelError:
     """What the SDK raised, as an error of ours.
 
     Args:
         request: What was asked.
         error: What was raised instead of an answer.
-        address: Of the server, as it may be shown.
-        named_by: Where that address is set.
-        key_withheld: The user's key was not sent, because the project chose the address.
+        where: The server's address, as it may be shown.
+        base_url: As the project gives it; None where it gives none.
     """
     import anthropic
 
     if isinstance(error, anthropic.APIStatusError):
-        if _status(error) == 401 and key_withheld:
-            what = f"{address} wants a key, and yours is not sent to an address that a project names"
+        if _status(error) == 401 and address.is_foreign(base_url):
+            what = f"{where} wants a key, and yours is not sent to an address that a project names"
             return unavailable(request, what, "set ANTHROPIC_BASE_URL to it")
-        return _of_status(request, error, address, named_by)
+        return _of_status(request, error, where, base_url)
     if isinstance(error, anthropic.APITimeoutError):
-        return unavailable(request, f"no answer from {address}", "try again later")
+        return unavailable(request, f"no answer from {where}", "try again later")
     if isinstance(error, anthropic.APIConnectionError):
-        return _of_connection(request, error, address, named_by)
+        return _of_connection(request, error, where, base_url)
     return failure(request, f"the request could not be sent: {error}", "change what it names")
 
 
@@ -110,7 +109,7 @@ def _status(error: anthropic.APIStatusError) -> int:
     return error.status_code if error.status_code >= 400 else _STATUS.get(str(error.type), 500)
 
 
-def _of_status(request: Request, error: anthropic.APIStatusError, address: str, named_by: str) -> ModelError:
+def _of_status(request: Request, error: anthropic.APIStatusError, where: str, base_url: str | None) -> ModelError:
     """The server answered with an error status."""
     status = _status(error)
     # A body without the API's error object comes from something else that listens there: a proxy, a web server.
@@ -119,7 +118,7 @@ def _of_status(request: Request, error: anthropic.APIStatusError, address: str, 
     if error.request_id:
         what += f" (request {error.request_id})"
     if said is None and status == 404:
-        to_do = f"check that a Messages API server listens at {address} ({named_by})"
+        to_do = f"check that a Messages API server listens at {where} ({address.named_by(base_url)})"
     elif status == 400 and said is not None and _TOO_LONG in said:
         to_do = LESS
     else:
@@ -128,7 +127,7 @@ def _of_status(request: Request, error: anthropic.APIStatusError, address: str, 
 
 
 def _of_connection(
-    request: Request, error: anthropic.APIConnectionError, address: str, named_by: str
+    request: Request, error: anthropic.APIConnectionError, where: str, base_url: str | None
 ) -> ModelUnavailable:
     """The server could not be reached, or hung up before it answered."""
     cause: BaseException = error
@@ -137,12 +136,12 @@ def _of_connection(
     # The event loop's own words for a refused connection leave out the one that people know.
     refused = isinstance(cause, ConnectionRefusedError)
     reason = "connection refused" if refused else str(cause) or type(cause).__name__
-    to_do = f"check the network and {named_by}, then try again"
-    return unavailable(request, f"no connection to {address}: {reason}", to_do)
+    to_do = f"check the network and {address.named_by(base_url)}, then try again"
+    return unavailable(request, f"no connection to {where}: {reason}", to_do)
 
 
-def shown_address(address: str) -> str:
+def shown_address(url: str) -> str:
     """An address without the password and the query that some people keep in it."""
-    scheme, separator, rest = address.partition("://")
+    scheme, separator, rest = url.partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}".rstrip("/")

@@ -1,4 +1,4 @@
-"""A `Request` as the arguments of the SDK's `messages.stream`.
+"""A `Request` as the arguments of the SDK's `messages.create`, for a stream.
 
 The only place that knows how our attachments, schemas and tools look on the wire, and what is done where a model
 lacks a capability: a schema is said in words, an attachment that it would not see is refused.
@@ -31,7 +31,7 @@ MOST_BYTES = 32_000_000
 
 
 def stream_arguments(request: Request, model: str, can: Capabilities) -> dict[str, Any]:
-    """The keyword arguments of `AsyncAnthropic.messages.stream`.
+    """The keyword arguments of `AsyncAnthropic.messages.create`.
 
     Args:
         request: What is asked.
@@ -39,7 +39,7 @@ def stream_arguments(request: Request, model: str, can: Capabilities) -> dict[st
         can: What the model can be sent.
 
     Raises:
-        ModelError: Attachments that the model cannot be sent, or a server-side tool that there is not.
+        ModelError: Attachments that the model cannot be sent, or more than a request may have.
     """
     strict_schemas = [tool.input_schema if tool.strict and can.strict_tools else None for tool in request.tools]
     output, strict = grammars(request.output_schema if can.structured_output else None, strict_schemas)
@@ -61,7 +61,7 @@ def stream_arguments(request: Request, model: str, can: Capabilities) -> dict[st
         else {"name": tool.name, "description": tool.description, "input_schema": grammar, "strict": True}
         for tool, grammar in zip(request.tools, strict, strict=True)
     ]
-    tools += [_server_side(tool, request) for tool in request.server_side_tools]
+    tools += map(_server_side, request.server_side_tools)
     if tools:
         arguments["tools"] = tools
     if request.tools and not can.parallel_tools:
@@ -84,12 +84,9 @@ def _size(value: Any) -> int:
     return sum(map(_size, value)) if isinstance(value, list | tuple) else 0
 
 
-def _server_side(tool: Mapping[str, Any], request: Request) -> dict[str, Any]:
+def _server_side(tool: Mapping[str, Any]) -> dict[str, Any]:
     """A tool that the provider runs; its limits have the same names there."""
     name = tool["tool_type"]
-    if name not in SERVER_SIDE:
-        known = ", ".join(SERVER_SIDE)
-        raise failure(request, f"there is no server-side tool {name!r}", f"write one of these as tool_type: {known}")
     limits = {key: value for key, value in tool.items() if key != "tool_type"}
     return {"type": SERVER_SIDE[name], "name": name, **limits}
 

@@ -61,7 +61,7 @@ class ReplayModel:
         self._run, self._records = run, records
         self._recorded: Mapping[str, Record] | None = None
 
-    async def reply(self, request: Request, *, deadline: float | None = None) -> Reply:
+    async def reply(self, request: Request, *, deadline: float) -> Reply:
         """See `Model.reply`. The record is read once, with the first turn."""
         if self._recorded is None:
             self._recorded = {record.key: record for record in await self._records(self._run)}

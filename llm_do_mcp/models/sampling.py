@@ -50,10 +50,10 @@ class SamplingModel:
         self._sample = sample
         self._documents = Documents()
 
-    async def reply(self, request: Request, *, deadline: float | None = None) -> Reply:
+    async def reply(self, request: Request, *, deadline: float) -> Reply:
         """See `Model.reply`."""
         started = anyio.current_time()
-        until = min(started + LONGEST_TURN_S, deadline if deadline is not None else float("inf"))
+        until = min(started + LONGEST_TURN_S, deadline)
         with anyio.CancelScope(deadline=until):
             return await self._sample(await self._documents.as_texts(request))
         waited = f"the client gave no answer within {max(until - started, 0):.3g} s"

@@ -40,7 +40,7 @@ class ScriptedModel:
         self._toolhost = toolhost
         self._script: Script | None = None
 
-    async def reply(self, request: Request, *, deadline: float | None = None) -> Reply:
+    async def reply(self, request: Request, *, deadline: float) -> Reply:
         """See `Model.reply`. The script is read once, with the first turn."""
         try:
             turn = await self._turn(request, deadline)
@@ -51,7 +51,7 @@ class ScriptedModel:
     async def aclose(self) -> None:
         """See `Model.aclose`."""
 
-    async def _turn(self, request: Request, deadline: float | None) -> Turn:
+    async def _turn(self, request: Request, deadline: float) -> Turn:
         file = project_path(self._file)
         if file.endswith(".py"):
             return await self._call(PythonFunction(file, "reply"), request, deadline)
@@ -66,8 +66,8 @@ class ScriptedModel:
             raise ValueError(f"turn {request.turn + 1} was asked for, and it has {len(answers)} for this worker")
         return answers[request.turn]
 
-    async def _call(self, function: PythonFunction, request: Request, deadline: float | None) -> Turn:
-        remaining = None if deadline is None else max(deadline - anyio.current_time(), 0.0)
+    async def _call(self, function: PythonFunction, request: Request, deadline: float) -> Turn:
+        remaining = max(deadline - anyio.current_time(), 0.0)
         payload = request_json(request)
         answer = await self._toolhost.evaluate(function.file, function.name, payload, timeout=remaining)
         try:

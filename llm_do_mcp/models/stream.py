@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from llm_do_mcp.models.turn import Reply, Usage
+from llm_do_mcp.models.turn import Reply, Usage, json_value
 from llm_do_mcp.toolhost.results import clean
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _plain(model: Any, mode: str = "json") -> dict[str, Any]:
 def _input(block: Mapping[str, Any], document: str, cut: bool) -> dict[str, Any]:
     """The input of a call: in pieces, or as some local servers give it, whole at the block's start, or null."""
     try:
-        value = json.loads(document, parse_constant=_no_constant) if document.strip() else block.get("input")
+        value = json_value(document) if document.strip() else block.get("input")
     except (ValueError, RecursionError):
         value = document
     if value is None:
@@ -146,10 +146,6 @@ def _input(block: Mapping[str, Any], document: str, cut: bool) -> dict[str, Any]
         return {}
     shown = document or json.dumps(value)
     raise BrokenReply(f"the input of the call of {block.get('name')} is not a whole JSON object: {shown}")
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON value")
 
 
 def _check_calls(content: tuple[Mapping[str, Any], ...]) -> None:

@@ -8,12 +8,13 @@ signatures and must be sent back exactly as they were.
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 LONGEST_TURN_S = 600.0
-"""How long a turn may take, in seconds, where nobody sets a deadline, or another model can be asked instead."""
+"""How long a turn may take, in seconds, where another model can be asked instead, or a client's person looks at it."""
 
 Block = Mapping[str, Any]
 """A content block of the Messages API, or an attachment (see `attachments.py`)."""
@@ -93,8 +94,8 @@ class Reply:
 
     Args:
         content: Blocks, in order, exactly as they must be sent back.
-        stop_reason: Why it stopped. Only after `tool_use` are the `tool_use` blocks complete; after `max_tokens`,
-            `refusal` or `model_context_window_exceeded` the last one may be cut, and none may be run.
+        stop_reason: Why it stopped. After `max_tokens`, `refusal` or `model_context_window_exceeded` the last block
+            may be cut, and no call in it may be made.
         usage: What the turn took.
         model: Which model answered, by its own account.
     """
@@ -116,7 +117,7 @@ class Model(Protocol):
     name: str
     calls_model: bool
 
-    async def reply(self, request: Request, *, deadline: float | None = None) -> Reply:
+    async def reply(self, request: Request, *, deadline: float) -> Reply:
         """Answer one turn. A turn has no effects, so it may be repeated inside; a cancelled one is hung up.
 
         Args:
@@ -132,6 +133,20 @@ class Model(Protocol):
     async def aclose(self) -> None:
         """Let go of connections."""
         ...
+
+
+def json_value(text: str) -> Any:
+    """The JSON value that a model wrote.
+
+    Raises:
+        ValueError: It is none; NaN and its like are none either.
+        RecursionError: It is nested too deeply.
+    """
+    return json.loads(text, parse_constant=_no_constant)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON value")
 
 
 def request_json(request: Request) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Strict, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from llm_do_mcp.errors import InvalidFile, NotLookedUp, ProjectError
@@ -28,13 +29,9 @@ Count = Annotated[int, Strict(), Field(ge=1)]
 Texts = tuple[Text, ...]
 
 
-def is_plain(value: Any) -> bool:
-    """Whether a value is a text, or what YAML takes for a number or a truth value where a text was meant."""
-    return isinstance(value, str | bool | int | float)
-
-
 def _listed(value: Any) -> Any:
-    return [value] if is_plain(value) else value
+    """A text, or what YAML takes for a number or a truth value where a text was meant, as a list of one."""
+    return [value] if isinstance(value, str | bool | int | float) else value
 
 
 TextOrTexts = Annotated[Texts, BeforeValidator(_listed)]
@@ -65,6 +62,11 @@ class Checked(BaseModel):
 Model = TypeVar("Model", bound=Checked)
 
 
+def keys_of(model: type[Checked]) -> dict[str, FieldInfo]:
+    """The fields of a model, by the keys that a file has for them."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
 def check(model: type[Model], document: Document) -> Model:
     """The document as an instance of the model.
 
@@ -91,17 +93,18 @@ def check_partly(model: type[Model], document: Document) -> tuple[Model, list[Pr
     """
     problems: list[ProjectError] = []
     left_out: set[KeyPath] = set()
+    told: set[KeyPath] = set()
     while True:
         try:
             made = model.model_validate(_without(document.data, left_out))
         except ValidationError as error:
             found = error.errors(include_url=False)
-            # What is missing since it was left out is told already.
-            problems += [_problem(model, document, one) for one in found if _location(one) not in left_out]
+            problems += [_problem(model, document, one) for one in found if _location(one) not in told]
             more = {_to_leave_out(document.data, one) for one in found} - left_out - {()}
             if not more:  # a key that must be there is not
                 raise InvalidFile(in_order(problems)) from None
             left_out |= more
+            told |= left_out | {*map(_location, found)}  # what is left out would be said to be missing
         else:
             return made, in_order(problems), frozenset(str(location[0]) for location in left_out)
 
@@ -234,7 +237,7 @@ def _unknown(model: type[Checked], location: KeyPath) -> str:
     refusals: Mapping[str, str] = getattr(found, "REFUSED", {})
     if key in refusals:
         return refusals[key]
-    known = nearest(key, (field.alias or name for name, field in found.model_fields.items()))
+    known = nearest(key, keys_of(found))
     instead: str | None = getattr(found, "INSTEAD", None)  # where keys are easily taken for names
     return f"{known}; {instead}" if instead else known
 
@@ -244,7 +247,7 @@ def _model_at(model: type[Checked], location: KeyPath) -> type[Checked] | None:
     annotation: Any = model
     for part in location:
         if isinstance(annotation, type) and issubclass(annotation, Checked):
-            fields = {field.alias or name: field for name, field in annotation.model_fields.items()}
+            fields = keys_of(annotation)
             annotation = fields[str(part)].annotation if part in fields else None
         else:
             annotation = (typing.get_args(annotation) or (None,))[-1 if isinstance(part, str) else 0]

@@ -27,9 +27,13 @@ def open_library(root: str) -> Directory:
     """The folder of a library.
 
     Raises:
-        SandboxError: There is none.
+        ProjectError: There is none, or it cannot be opened.
     """
-    return Directory.open(root, hidden=(STATE_FOLDER,))
+    try:
+        return Directory.open(root, hidden=(STATE_FOLDER,))
+    except SandboxError as error:
+        reason = str(error).removeprefix(f"{names.one_line(root)}: ")
+        raise ProjectError(f"its folder cannot be opened: {reason}") from None
 
 
 def survey(directory: Directory, seen: Seen | None = None) -> tuple[tuple[str, ...], tuple[ProjectError, ...]]:
@@ -91,8 +95,7 @@ def digests(root: str, seen: Seen | None = None) -> dict[str, str]:
 
     Raises:
         InvalidFile: With all that cannot be part of a library.
-        ProjectError: A file cannot be read.
-        SandboxError: There is no such folder.
+        ProjectError: The folder, or a file, cannot be read.
     """
     with open_library(root) as directory:
         paths, problems = survey(directory, seen)

@@ -111,8 +111,7 @@ class ProjectFiles:
         """Check all of a locked library, also what nobody has read; once, and again when something has changed.
 
         Raises:
-            LibraryChanged: Something is not what the lock has.
-            ProjectError: It cannot be read.
+            LibraryChanged: Something is not what the lock has, or cannot be read any more.
         """
         if self.locked is None or (self._whole is not None and not self._whole.changed()):
             return
@@ -158,11 +157,11 @@ def decode(data: bytes, path: str) -> str:
     """
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise ProjectError("UTF-16; save it as UTF-8", path=path)
+    body = data.removeprefix(codecs.BOM_UTF8)
     try:
-        return data.decode("utf-8-sig")
+        return body.decode()
     except UnicodeDecodeError as error:
-        start = data.rfind(b"\n", 0, error.start) + 1
-        column = len(data[start : error.start].decode("utf-8-sig")) + 1
-        message = f"not UTF-8 at byte {error.start}; save it as UTF-8"
-        line = data.count(b"\n", 0, error.start) + 1
+        before = body[: error.start].decode()
+        message = f"not UTF-8 at byte {len(data) - len(body) + error.start}; save it as UTF-8"
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
         raise ProjectError(message, path=path, line=line, column=column) from None

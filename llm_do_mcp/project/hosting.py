@@ -65,7 +65,7 @@ class Hosting:
             python=self.section.python,
             env=self.section.env,
             libraries={name: files.root for name, files in self.libraries.items()},
-            admit=self.admit,
+            admit=self.admit if any(files.locked for files in self.libraries.values()) else None,
             refused=self.refused,
         )
 

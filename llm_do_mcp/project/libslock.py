@@ -18,8 +18,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from llm_do_mcp import leftovers
 from llm_do_mcp.errors import LibraryChanged, ProjectError
-from llm_do_mcp.leftovers import LEFT_OUT
 from llm_do_mcp.project import contents, strictyaml
 from llm_do_mcp.project.checked import Checked, Text, check
 from llm_do_mcp.project.files import MAX_FILE_BYTES, ProjectFiles, decode
@@ -85,11 +85,13 @@ class LockedLibrary:
             seen: Where to note what was looked at.
 
         Raises:
-            LibraryChanged: One differs, is new, or is gone.
-            ProjectError: It cannot be read.
+            LibraryChanged: One differs, is new, or is gone, or they cannot be read any more.
         """
-        found = list(differences(self.files, contents.digests(root, seen)))
-        if found:
+        try:
+            now = contents.digests(root, seen)
+        except ProjectError as error:
+            raise self._error(str(error)) from None
+        if found := list(differences(self.files, now)):
             more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
             raise self._error(f"{found[0].path}{more}: {found[0].kind} since {NAME} was written")
 
@@ -104,8 +106,8 @@ class LockedLibrary:
         return frozenset("/".join(parts[:end]) for parts in parents for end in range(1, len(parts) + 1))
 
     def _unknown(self, path: str) -> LibraryChanged:
-        if (left := next((part for part in path.split("/") if part in LEFT_OUT), None)) is not None:
-            return LibraryChanged(f"library {self.name}: {path}: what is in {left} is no part of a library; move it")
+        if (complaint := leftovers.complaint(path)) is not None:
+            return LibraryChanged(f"library {self.name}: {path}: {complaint}")
         return self._error(f"{path} is not in {NAME}")
 
     def _error(self, what: str) -> LibraryChanged:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from llm_do_mcp.project.checked import Checked, Count, Flag, Model, Text, Texts, is_plain, nearest, quoted
+from llm_do_mcp.project.checked import Checked, Count, Flag, Model, Text, TextOrTexts, Texts, keys_of, nearest, quoted
 from llm_do_mcp.project.commandline import BadCommand, pattern
 from llm_do_mcp.project.names import file_tool, slug
 from llm_do_mcp.sandbox import patterns
@@ -33,10 +33,10 @@ def _switched_on(value: Any) -> Any:
 
 def _models(value: Any) -> Any:
     """`model: null`, which programs write where there is none, names none."""
-    return [] if value is None else [value] if is_plain(value) else value
+    return [] if value is None else value
 
 
-ModelNames = Annotated[Texts, BeforeValidator(_models)]
+ModelNames = Annotated[TextOrTexts, BeforeValidator(_models)]
 """A model, or a list of a model and its fallbacks."""
 
 ATTACHMENTS = "attachments"
@@ -230,7 +230,7 @@ class Delegation(Toolset):
     def _named_by_keys(cls, value: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
-        known = {*(field.alias or name for name, field in cls.model_fields.items()), *cls.REFUSED}
+        known = {*keys_of(cls), *cls.REFUSED}
         named = [key for key, said in value.items() if key not in known and said in (None, {})]
         listed = value.get("allow_workers") or []
         if not named or not isinstance(listed, list | tuple):

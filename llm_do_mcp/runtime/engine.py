@@ -210,7 +210,7 @@ class Engine:
 
     async def belongs(self, run: str, principal: str) -> bool:
         """Whether there is such a run and a principal may use it; "" is whoever has the store, and may use all."""
-        row = self._trees[run].row if run in self._trees else await self.store.get(run)
+        row = await self._found(run)
         return row is not None and principal in ("", row.principal)
 
     async def resume(self, run: str) -> None:
@@ -234,10 +234,7 @@ class Engine:
         """
         if run in self._trees or run in self._ended:
             return True
-        row = await self.store.get(run)
-        if row is None:
-            raise RunError(f"there is no run {run}")
-        if row.status not in OPEN:
+        if (await self.row(run)).status not in OPEN:
             return True
         with contextlib.suppress(RunError):  # it is driven, or another process was quicker
             await self.resume(run)
@@ -373,7 +370,7 @@ class Engine:
         Raises:
             RunError: There is no such run.
         """
-        row = self._trees[run].row if run in self._trees else await self.store.get(run)
+        row = await self._found(run)
         if row is None:
             raise RunError(f"there is no run {run}")
         return row
@@ -595,6 +592,9 @@ class Engine:
         """Become the process that drives a run, and read what is recorded of it."""
         row = await self.store.claim(run, self.lease.name, self.lease.alive, self.hint("approve", run))
         return Tree(self.store, row, await self.store.events(run), redact=await self._redact(run))
+
+    async def _found(self, run: str) -> RunRow | None:
+        return self._trees[run].row if run in self._trees else await self.store.get(run)
 
     async def _redact(self, run: str) -> Redactor:
         """What keeps secrets out of what is shown of a run, also those of the processes that drove it before."""

@@ -133,6 +133,11 @@ class Call:
         return (self.now or self.function.declaration).code
 
     @property
+    def digest(self) -> str:
+        """Of what is called, and with what."""
+        return digest_of(self.function.declaration.name, self.input)
+
+    @property
     def basis(self) -> str:
         """What it may be made against: as it was shown to whoever approved it; "" for whatever. See `Preview`."""
         return question_of(self.run.tree.events[self.asked]).basis if self.asked else ""
@@ -292,7 +297,7 @@ async def _permit(this: Call) -> None:
     edited = this.now is not None and this.once
     if decision == "allow" and not edited:
         return
-    digest = digest_of(declaration.name, this.input)
+    digest = this.digest
     # What was approved for other code was not approved for this, nor what was shown against another state of things.
     outdated = run.tree.attempts(run.path + this.key)
     ask_key = this.key + ".ok" + (this.code[:12] if edited else "") + (f"_{outdated}" if outdated else "")
@@ -319,7 +324,7 @@ async def _permit(this: Call) -> None:
 
 def _deny(this: Call, subject: str, source: str) -> None:
     """Record that the policy has refused a call, as the question that nobody had to be asked."""
-    digest = digest_of(this.function.declaration.name, this.input)
+    digest = this.digest
     shown = Preview(f"call {this.function.declaration.shown}", cut(subject, TARGET_CHARS))
     this.run.settle(
         this.key + ".ok",
@@ -337,12 +342,11 @@ async def _in_doubt(this: Call) -> AskFor:
     called = f"What it had already called, to its end: {', '.join(finished)}" if finished else ""
     detail = "\n".join(filter(None, (this.cut_short, called, this.changed, preview.detail)))
     shown = dataclasses.replace(preview, detail=detail)
-    digest = digest_of(this.function.declaration.name, this.input)
     await this.ticket.called()
 
     def ask_for(key: str) -> Question:
         this.asked = key
-        return _question(this, key, "in_doubt", shown, digest)
+        return _question(this, key, "in_doubt", shown, this.digest)
 
     return ask_for
 

@@ -7,6 +7,7 @@ never on replay.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from llm_do_mcp.errors import LimitReached, Refused
@@ -49,15 +50,20 @@ class Meter:
         self.turns = self.tool_calls = self.tokens = 0
         self.cost = 0.0
 
-    def charge(self, *, turns: int = 0, tool_calls: int = 0, tokens: int = 0, cost: float = 0.0) -> None:
-        """Count what was spent, here and above."""
+    def _and_above(self) -> Iterator[Meter]:
+        """This meter and those above it, the nearest first."""
         meter: Meter | None = self
         while meter is not None:
+            yield meter
+            meter = meter.parent
+
+    def charge(self, *, turns: int = 0, tool_calls: int = 0, tokens: int = 0, cost: float = 0.0) -> None:
+        """Count what was spent, here and above."""
+        for meter in self._and_above():
             meter.turns += turns
             meter.tool_calls += tool_calls
             meter.tokens += tokens
             meter.cost += cost
-            meter = meter.parent
 
     def check(self, *limits: str) -> None:
         """Raise where one of the named limits, here or above, leaves no room for another live step.
@@ -68,8 +74,7 @@ class Meter:
         Raises:
             LimitReached: Names the limit and the worker that has it.
         """
-        meter: Meter | None = self
-        while meter is not None:
+        for meter in self._and_above():
             spent = {
                 "max_turns": meter.turns,
                 "max_tool_calls": meter.tool_calls,
@@ -80,17 +85,11 @@ class Meter:
                 most = getattr(meter.limits, limit)
                 if most is not None and spent[limit] >= most:
                     raise meter.reached(limit, self)
-            meter = meter.parent
 
     @property
     def bounds_cost(self) -> bool:
         """Whether there is a limit of cost, here or above."""
-        meter: Meter | None = self
-        while meter is not None:
-            if meter.limits.max_cost is not None:
-                return True
-            meter = meter.parent
-        return False
+        return any(meter.limits.max_cost is not None for meter in self._and_above())
 
     def check_depth(self, callee: str, chain: tuple[str, ...]) -> None:
         """Refuse the call of a worker that would be too deep; the caller may go on without it.
@@ -98,12 +97,10 @@ class Meter:
         Raises:
             Refused: With the limit, whose it is, and the chain of workers.
         """
-        meter: Meter | None = self
-        while meter is not None:
+        for meter in self._and_above():
             if self.depth - meter.depth + 2 > meter.limits.max_depth:
                 limit = f"limit max_depth of {meter.limits.max_depth} of worker {meter.worker}"
                 raise Refused(f"worker {callee} was not called: {limit} ({' > '.join((*chain, callee))})")
-            meter = meter.parent
 
     def reached(self, limit: str, by: Meter | None = None, *, during: str = "") -> LimitReached:
         """The error for a limit of this meter that was met.

@@ -141,7 +141,7 @@ class Store:
         self._in_place: sqlite3.Connection | None = None
         self._under_way = 0
         self._logged = 0
-        self._seen = -1  # what other processes had written when it was last looked at
+        self._seen = -1  # what had been written beside the thread when it was last looked at
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="llm-do-store", daemon=True)
         self._thread.start()
@@ -169,7 +169,7 @@ class Store:
     async def answered(self, questions: Collection[tuple[str, str]]) -> list[tuple[str, Event]]:
         """Those of the questions (run and key) that another process has answered.
 
-        Cheap where no other process has written anything since the last time.
+        Cheap where nothing has been written since the last time, by another process or in place.
         """
         return await self._do(lambda db: self._answered(db, questions), synced=False)
 
@@ -280,8 +280,6 @@ class Store:
         try:
             ((logged, refused),) = _commit(self._in_place, [lambda db: _write(db, batch)])
         except sqlite3.Error:  # the thread meets it too, waits, or says what is wrong
-            with contextlib.suppress(sqlite3.Error):
-                self._in_place.execute("ROLLBACK")
             return False
         if refused is not None:
             raise refused
@@ -314,13 +312,14 @@ class Store:
 
         try:
             db = _open(self.path)
-            self._in_place = _opened(self.path, timeout=0)
-            self._in_place.execute("PRAGMA synchronous=NORMAL")
+            in_place = _opened(self.path, timeout=0)
+            in_place.execute("PRAGMA synchronous=NORMAL")
         except (OSError, sqlite3.Error) as error:
             failure = RunError(f"{self.path.name}: the record of runs cannot be opened: {error}")
             while (item := self._jobs.get()) is not None:
                 item.reply(None, failure)
             return
+        self._in_place = in_place  # only now: from here on the event loop uses it
         ended, level = False, ""
         while not ended:
             items = [self._jobs.get()]
@@ -340,13 +339,11 @@ class Store:
                     self._logged = 0
                 outcomes = _commit(db, [job.work for job in jobs])
             except sqlite3.Error as broken:
-                with contextlib.suppress(sqlite3.Error):
-                    db.execute("ROLLBACK")
                 failure = RunError(f"{self.path.name}: the record of runs cannot be written: {broken}")
                 outcomes = [(None, failure)] * len(jobs)
             for job, outcome in zip(jobs, outcomes, strict=True):
                 job.reply(*outcome)
-        self._in_place.close()
+        in_place.close()
         db.close()
 
 
@@ -360,24 +357,37 @@ def _commit(
     """
     import sqlite3
 
-    outcomes: list[tuple[Any, Exception | None]] = []
     alone = len(jobs) == 1  # then the transaction is its own: a savepoint would cost a fifth of it
-    db.execute("BEGIN IMMEDIATE")
-    for job in jobs:
-        if not alone:
-            db.execute("SAVEPOINT job")
-        try:
-            outcomes.append((job(db), None))
-        except sqlite3.Error:
-            raise
-        except Exception as refused:
-            db.execute("ROLLBACK" if alone else "ROLLBACK TO job")
-            outcomes.append((None, refused))
-        if not alone:
-            db.execute("RELEASE job")
-    if db.in_transaction:
-        db.execute("COMMIT")
+    try:
+        db.execute("BEGIN IMMEDIATE")
+        outcomes = [_outcome(db, job, alone=alone) for job in jobs]
+        if db.in_transaction:
+            db.execute("COMMIT")
+    except sqlite3.Error:
+        with contextlib.suppress(sqlite3.Error):
+            db.execute("ROLLBACK")
+        raise
     return outcomes
+
+
+def _outcome(
+    db: sqlite3.Connection, job: Callable[[sqlite3.Connection], Any], *, alone: bool
+) -> tuple[Any, Exception | None]:
+    """What a job gave, or the error that is its own fault, after which nothing of it is left."""
+    import sqlite3
+
+    if not alone:
+        db.execute("SAVEPOINT job")
+    try:
+        outcome = job(db), None
+    except sqlite3.Error:
+        raise
+    except Exception as refused:
+        db.execute("ROLLBACK" if alone else "ROLLBACK TO job")
+        return None, refused
+    if not alone:
+        db.execute("RELEASE job")
+    return outcome
 
 
 def _open(path: Path) -> sqlite3.Connection:

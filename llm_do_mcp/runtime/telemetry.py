@@ -53,8 +53,7 @@ class Recorder:
 _SILENT = Recorder(None)
 
 
-@contextlib.contextmanager
-def invoke_agent(worker: str, run: str, models: tuple[str, ...]) -> Iterator[Recorder]:
+def invoke_agent(worker: str, run: str, models: tuple[str, ...]) -> AbstractContextManager[Recorder]:
     """A worker's run, as far as this process drives it.
 
     Args:
@@ -66,8 +65,7 @@ def invoke_agent(worker: str, run: str, models: tuple[str, ...]) -> Iterator[Rec
     attributes: dict[str, Attribute] = {"gen_ai.agent.name": worker, "gen_ai.conversation.id": run}
     if model:
         attributes |= {"gen_ai.provider.name": provider, "gen_ai.request.model": model}
-    with _span("invoke_agent", worker, attributes) as recorder:
-        yield recorder
+    return _span("invoke_agent", worker, attributes)
 
 
 def execute_tool(function: str, run: str, call: str) -> AbstractContextManager[Recorder]:

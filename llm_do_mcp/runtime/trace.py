@@ -104,6 +104,10 @@ class Trace:
         """The questions, in the order in which they were put."""
         return sorted((item for _, item in self.walk() if item.kind == "question"), key=lambda item: item.started)
 
+    def passed_over(self) -> list[tuple[Item, str]]:
+        """The models that did not serve a turn: the turn, and why."""
+        return [(item, each["error"]) for _, item in self.walk() for each in item.facts.get("passed_over", ())]
+
     def turns(self) -> int:
         """How many turns models had."""
         return sum(item.kind == "turn" for _, item in self.walk())

@@ -255,11 +255,11 @@ class Tree:
         self.active += count
         self.changed()
 
-    def block_branch(self, count: int = 1) -> None:
-        """Count branches that wait for a person, or ended."""
-        if self.active > 0 >= self.active - count:
+    def block_branch(self) -> None:
+        """Count a branch that waits for a person, or ended."""
+        if self.active == 1:
             self._driven += time.monotonic() - self._since
-        self.active -= count
+        self.active -= 1
         self.changed()
 
     @contextlib.contextmanager

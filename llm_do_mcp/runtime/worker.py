@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from llm_do_mcp.errors import CallError, InvalidOutput, LimitReached, ModelError
 from llm_do_mcp.models.failures import LESS
 from llm_do_mcp.models.replay import replayed
-from llm_do_mcp.models.turn import Request, ToolSpec
+from llm_do_mcp.models.turn import Request, ToolSpec, json_value
 from llm_do_mcp.runtime import gate, telemetry
 from llm_do_mcp.runtime.chain import Chain, Models
 from llm_do_mcp.runtime.display import arguments, cut, escape
@@ -201,7 +201,7 @@ def _output(text: str, schema: Mapping[str, Any] | None) -> tuple[JSON, str | No
     if body.startswith("```") and body.endswith("```"):
         body = body[3:-3].removeprefix("json")
     try:
-        value = clean(json.loads(body, parse_constant=_no_constant))
+        value = clean(json_value(body))
     except (ValueError, RecursionError) as error:
         return None, f"it is not JSON ({error})"
     return value, problem(schema, value)
@@ -211,10 +211,6 @@ def _repair(wrong: str, schema: Mapping[str, Any] | None) -> str:
     if schema is None:
         return f"Your answer cannot be used: {wrong}. Answer again."
     return f"Your answer does not fit the output schema: {wrong}. Answer again, with JSON only."
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON value")
 
 
 def _without_bytes(messages: list[dict[str, Any]], attachments: tuple[Any, ...]) -> JSON:

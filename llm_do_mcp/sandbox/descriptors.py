@@ -320,11 +320,10 @@ def _how(flags: int, resolve: int) -> tuple[Any, int]:
     return ctypes.pointer(how), ctypes.sizeof(how)
 
 
-def openat2(directory: int, path: str, flags: int, *, links: bool = False, cached: bool = False) -> int:
-    """Linux's `openat2`, confined to a directory.
+def openat2(directory: int, path: str, flags: int, *, cached: bool = False) -> int:
+    """Linux's `openat2`, confined to a directory, following no link: we walk them ourselves.
 
     Args:
-        links: Let the kernel follow links that stay inside; we walk them ourselves, so only its test asks for that.
         cached: Only what can be found without the disk, and on the file system of the directory.
 
     Raises:
@@ -332,7 +331,7 @@ def openat2(directory: int, path: str, flags: int, *, links: bool = False, cache
             tries, where renames keep the kernel from telling whether `..` stays inside; where `cached`, at once for
             what is not in memory.
     """
-    resolve = _BENEATH | _NO_MAGICLINKS | (0 if links else _NO_SYMLINKS) | (_CACHED | _NO_XDEV if cached else 0)
+    resolve = _BENEATH | _NO_MAGICLINKS | _NO_SYMLINKS | (_CACHED | _NO_XDEV if cached else 0)
     how, size = _how(flags | os.O_CLOEXEC, resolve)
     name = os.fsencode(path)
     for _ in range(1 if cached else _RETRIES):

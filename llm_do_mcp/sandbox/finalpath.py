@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from llm_do_mcp.sandbox.backend import Hidden, Kind, Scanned, kind_of, write_all
-from llm_do_mcp.sandbox.names import new_leftover
+from llm_do_mcp.sandbox.names import below, new_leftover
 
 _BINARY = getattr(os, "O_BINARY", 0)
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)
@@ -158,7 +158,7 @@ class OpenThenVerify:
 
     def _verify(self, base: Place, fd: int, hidden: Hidden) -> tuple[str, ...]:
         """The names that lead to what was opened."""
-        inner = _inside(self._path_of(fd), base.path)
+        inner = below(self._path_of(fd), base.path)
         if inner is None:
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
         if any(map(hidden, inner)):
@@ -171,12 +171,6 @@ def _place(path: str) -> Place:
     if not stat.S_ISDIR(status.st_mode):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     return Place(path, (status.st_dev, status.st_ino))
-
-
-def _inside(path: str, folder: str) -> tuple[str, ...] | None:
-    """The names that lead from a folder to a path in it, or None where it lies elsewhere."""
-    names, above = (os.path.normcase(p).rstrip(os.sep).split(os.sep) for p in (path, folder))
-    return tuple(names[len(above) :]) if names[: len(above)] == above else None
 
 
 def _kind(status: os.stat_result) -> Kind:

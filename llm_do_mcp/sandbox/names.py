@@ -146,6 +146,16 @@ def fold(name: str) -> str:
     return name.lower().rstrip(" .") or name
 
 
+def below(path: str, folder: str) -> tuple[str, ...] | None:
+    """The names that lead from a folder to a path in it, none to itself; None where it lies elsewhere.
+
+    Args:
+        path, folder: Of the host, absolute and without links. On Windows case does not count.
+    """
+    found, above = (os.path.normcase(place).rstrip(os.sep).split(os.sep) for place in (path, folder))
+    return tuple(found[len(above) :]) if found[: len(above)] == above else None
+
+
 def new_leftover() -> str:
     """A name for a file that is being written; it is left over where its writer is killed."""
     return f".llm-do.{os.urandom(8).hex()}.tmp"

@@ -25,3 +25,9 @@ def connection_of(context: Context[None, Any]) -> object | None:
         introduced: object | None = context.session.client_params
         return introduced
     return _PIPE if context.headers is None else sys.intern(caller().principal) or None
+
+
+def name_of_client(context: Context[None, Any]) -> str | None:
+    """What the client of a request calls itself; None for one that did not introduce itself."""
+    introduced = context.session.client_params
+    return None if introduced is None else introduced.client_info.name

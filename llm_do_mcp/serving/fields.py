@@ -73,15 +73,27 @@ def value(field: Any, whole: Mapping[str, Any], text: str, place: str) -> Any:
     """
     if fits(field, whole, text):
         return text
-    types = kinds(field, whole)
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        return parsed(field, whole, text)
+    except ValueError:
+        types = kinds(field, whole)
         if TEXT in types or not types:
             return text
         shown = cut(escape(text), 80)
         raise InvalidInput(f"{place} must be JSON of type {' or '.join(types)}, not {shown}") from None
-    return text if TEXT in types and not fits(field, whole, found) else found
+
+
+def parsed(field: Any, whole: Mapping[str, Any], text: str) -> Any:
+    """What a text is as JSON; itself where that does not fit the field, and a text may.
+
+    Raises:
+        ValueError: It is no JSON.
+    """
+    try:
+        found = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    return text if TEXT in kinds(field, whole) and not fits(field, whole, found) else found
 
 
 def _named(schema: Mapping[str, Any]) -> list[Any]:

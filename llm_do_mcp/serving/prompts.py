@@ -54,8 +54,9 @@ async def rendered(
     if (wrong := problem(schema, arguments)) is not None:
         raise InvalidInput(f"{published.name}: {wrong}")
     call = worker_input(worker, arguments, ())
-    texts = await bench.rendered(worker, call["input_data"], call["params"])
-    asked = call["input_data"] if isinstance(call["input_data"], str) else json.dumps(call["input_data"])
+    given_input = call["input_data"]
+    texts = await bench.rendered(worker, given_input, call["params"])
+    asked = given_input if isinstance(given_input, str) else json.dumps(given_input, ensure_ascii=False)
     how = [texts.instructions, *texts.system_fragments, "\n".join(_instead(worker, tools))]
     if worker.output_schema is not None:
         how.append(f"Answer with JSON of this schema:\n{json.dumps(worker.output_schema, ensure_ascii=False)}")

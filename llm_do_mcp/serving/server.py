@@ -59,7 +59,7 @@ from llm_do_mcp.runtime.state import state_folder
 from llm_do_mcp.runtime.store import OPEN
 from llm_do_mcp.serving.asking import BY_TOOL, NOTE_CHARS, answer_from, can_answer_forms, form, opens_addresses, silence
 from llm_do_mcp.serving.caller import caller
-from llm_do_mcp.serving.connection import MODERN, connection_of
+from llm_do_mcp.serving.connection import MODERN, connection_of, name_of_client
 from llm_do_mcp.serving.dialogs import Dialogs
 from llm_do_mcp.serving.hardened import HardenedServer
 from llm_do_mcp.serving.hosts import call_within
@@ -341,7 +341,7 @@ class ProjectServer(HardenedServer):
             if new := [question for question in waiting if (run, question.key) not in self._taken]:
                 self._taken = {taken for taken in self._taken if self.engine.drives(taken[0])}
                 self._taken.update((run, question.key) for question in new)
-                self._nobody.later(run, new, self.answer_within * min(len(new), AT_ONCE), context)
+                self._taken_along(run, new, context)
             return Standing(row, wanted={**turns, **_forms(waiting)})
         if waiting and not turns and await self._nobody.answers(run, waiting, "cannot_ask", context):
             returns = self._waits(await self.engine.recorded(run), waiting)
@@ -424,9 +424,7 @@ class ProjectServer(HardenedServer):
         assert published.declaration is not None
         declaration = published.declaration
         if declaration.toolset == "te":
-            client = context.session.client_params
-            name = None if client is None else client.client_info.name
-            declaration = self._sessions.asked(declaration, name, connection_of(context))
+            declaration = self._sessions.asked(declaration, name_of_client(context), connection_of(context))
         value, unattended = published.to_input(arguments), self._nobody.denies and not self._can_ask(context)
         definition = self.bench.define_call(declaration, value, published.rules, unattended=unattended)
         meta: Mapping[str, Any] = context.request_context.meta or {}
@@ -568,10 +566,13 @@ class ProjectServer(HardenedServer):
                     self._dialogs.put(run, question, context)
             else:
                 if round_ < ROUNDS:
-                    # The person answers them one after the other before any of the answers comes back.
-                    patience = self.answer_within * min(len(event.questions), AT_ONCE)
-                    self._nobody.later(run, event.questions, patience, context)
+                    self._taken_along(run, event.questions, context)
                 return self._asking(run, round_, self.engine.so_far(run), {**turns, **_forms(event.questions)})
+
+    def _taken_along(self, run: str, questions: Sequence[Question], context: Context[None, Any]) -> None:
+        """A client of 2026-07-28 has these questions now: deal with those to which it brings no answer in time."""
+        # The person answers them one after the other before any of the answers comes back.
+        self._nobody.later(run, questions, self.answer_within * min(len(questions), AT_ONCE), context)
 
     async def _begun_by(self, run: str) -> Published | None:
         """The tool that began a run, whoever fetches its result; None where it is not published any more."""
@@ -658,10 +659,8 @@ class ProjectServer(HardenedServer):
         """Seconds after which a call of this client hands its run over."""
         if self.call_within is not None:
             return self.call_within
-        request = context.request_context
-        client = request.session.client_params
-        asked_for_progress = (request.meta or {}).get("progress_token") is not None
-        return call_within(None if client is None else client.client_info.name, progress=asked_for_progress)
+        asked_for_progress = (context.request_context.meta or {}).get("progress_token") is not None
+        return call_within(name_of_client(context), progress=asked_for_progress)
 
     def _unfinished(self, run: str, offered: Collection[str], within: float) -> CallToolResult:
         """What a call says that returns before its run has ended."""

@@ -164,7 +164,6 @@ class SeveralProjects(HardenedServer):
 
     def end(self) -> None:
         """The server is about to end."""
-        self.news.end()
         for server in self._servers:
             server.end()
 

@@ -171,7 +171,7 @@ def _beside(project: Project, name: str) -> str:
 
 def is_taken(name: str) -> bool:
     """Whether a published name may be that of a tool which is no worker, so that no project can have it."""
-    return name in (SEARCH, RUN_WAIT, RUN_CANCEL, RUN_APPROVE) or file_tool(name) is not None
+    return name in (SEARCH, *FOLLOWING) or file_tool(name) is not None
 
 
 def _other_name(project: Project, tool: Published) -> str:

@@ -12,6 +12,7 @@ from array import array
 from bisect import bisect_right
 
 from llm_do_mcp.te.spool import Spool
+from llm_do_mcp.te.writing import parted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ class Accounts:
         last = b"0"
         for _, line in self.lines(index):
             last = line if line[:1].isdigit() else last
-        return int(last[: len(last) - len(last.lstrip(b"0123456789"))])
+        return int(parted(last)[0])
 
     def file_at(self, place: int) -> int:
         """The file to which this place in the spool belongs; -1 where it may not be seen."""

@@ -70,13 +70,13 @@ class Names:
 
 
 class PathGlob:
-    """One glob over the names of a path, where a star stays within a name and `**` stands for any number of them."""
+    """One of ripgrep's globs over the names of a path: a star stays within a name, `**` is any number of them."""
 
-    def __init__(self, glob: str, *, ignore_case: bool = False, classes: bool = True) -> None:
+    def __init__(self, glob: str, *, ignore_case: bool) -> None:
         self._parts: list[Names | None] = []
         for part in glob.split("/"):
             if part != "**":
-                self._parts.append(Names([part], ignore_case=ignore_case, classes=classes))
+                self._parts.append(Names([part], ignore_case=ignore_case, classes=False))
             elif self._parts[-1:] != [None]:
                 self._parts.append(None)
         if self._parts[-1] is None:  # `folder/**` is what lies in the folder, and not the folder

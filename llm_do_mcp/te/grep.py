@@ -20,12 +20,12 @@ from llm_do_mcp.te.handles import usual_folder
 from llm_do_mcp.te.hits import Hits
 from llm_do_mcp.te.options import MAX_PATTERN_CHARACTERS, Query, parse
 from llm_do_mcp.te.patience import Interrupted, Patience
-from llm_do_mcp.te.pattern import NOTHING, choices, invalid, translate
+from llm_do_mcp.te.pattern import NOTHING, choices, invalid, is_lower, translate
 from llm_do_mcp.te.ripgrep import Ripgrep, Search
 from llm_do_mcp.te.roots import Place, Root, Workspace, escaped_glob
 from llm_do_mcp.te.settings import KEPT
 from llm_do_mcp.te.text import one_line, passable, shown_text
-from llm_do_mcp.te.writing import COLUMNS
+from llm_do_mcp.te.writing import COLUMNS, parted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Grep:
         for piece in self._printed(search):
             *whole, rest = ((rest or b"") + (piece if rest is not None else piece.partition(b"\0")[2])).split(b"\n")
             for line in whole:
-                number = line[: len(line) - len(line.lstrip(b"0123456789"))]
+                number = parted(line)[0]
                 if number and int(number) > last:
                     yield line
 
@@ -378,12 +378,12 @@ class Grep:
             self.notes.append(f"no file was searched: all {'may not be read, or ' if complaints else ''}are {why}")
 
     def _searches_something(self, where: list[str]) -> bool:
-        files = [*self._filters(), "--files"]
-        if not self.places or self.ripgrep.output([*files, "--quiet", *where])[0]:
+        if not self.places:
             return False
+        files = [*self._filters(), "--files"]
         selection = self.query.selection
         if not self.workspace.has_rules and (selection is None or not selection.is_beyond_globs):
-            return True  # all counts that ripgrep finds
+            return not self.ripgrep.output([*files, "--quiet", *where])[0]  # all counts that ripgrep finds
         rest = b""
         for piece in self.ripgrep.start([*files, "--null", *where]).pieces():
             *paths, rest = (rest + piece).split(b"\0")
@@ -414,6 +414,9 @@ class Grep:
         _check(patterns)
         if query.max_count == 0:
             return [f"--regexp={NOTHING}"]
+        case = query.case
+        if self.ripgrep.missing and case:  # what stands in for it knows no `--smart-case`
+            case = "--ignore-case" if self._ignores_case(patterns) else ""
         flags: list[str] = []
         if query.syntax == "fixed":
             flags.append("--fixed-strings")
@@ -432,7 +435,7 @@ class Grep:
             flags = []
         flags.extend(f"--regexp={pattern}" for pattern in patterns)
         for wanted, flag in (
-            (query.case, query.case),
+            (case, case),
             (query.word, "--word-regexp"),
             (query.whole_line, "--line-regexp"),
             (query.invert, "--invert-match"),
@@ -441,6 +444,15 @@ class Grep:
                 flags.append(flag)
         return flags
 
+    def _ignores_case(self, patterns: list[str]) -> bool:
+        """Whether ripgrep does, given these patterns; as they were typed."""
+        query = self.query
+        if query.case != "--smart-case":
+            return bool(query.case)
+        if query.syntax in ("basic", "extended"):
+            patterns, _ = translate(patterns, extended=query.syntax == "extended")
+        return is_lower(patterns, fixed=query.syntax == "fixed")
+
     def _choose(self, patterns: list[str], *, extended: bool) -> None:
         """See to it that of several alternatives the longest is an occurrence."""
         if (branches := choices(patterns, extended=extended)) is None:
@@ -448,11 +460,10 @@ class Grep:
         from llm_do_mcp.te.longest import Longest, TooLarge
 
         query = self.query
-        folds = query.case == "--ignore-case" or (query.case and not any(map(str.isupper, "".join(patterns))))
         with suppress(TooLarge):  # then it is the first
             self.longest = Longest(
                 branches,
-                ignore_case=bool(folds),
+                ignore_case=self._ignores_case(patterns),
                 word=query.word,
                 whole_line=query.whole_line,
                 check=self.ripgrep.patience.check,
@@ -514,8 +525,9 @@ class Grep:
             "without": ["--count", "--include-zero", "--null", "--with-filename", "--max-count=1"],
             "counts": ["--count", "--null", "--with-filename", *limit],
         }
-        if query.output in listed or query.shows_nothing:
-            return listed.get(query.output, listed["files"])
+        kind = "files" if query.shows_nothing else query.output
+        if kind in listed:
+            return listed[kind]
         flags = ["--line-number", "--heading", "--null", "--with-filename"]
         if limits := [number for number in (most, query.max_count) if number is not None]:
             flags.append(f"--max-count={min(limits)}")

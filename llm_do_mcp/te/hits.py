@@ -356,7 +356,7 @@ class _Part:
         return self._total
 
     def breadcrumb(self, taken: Sequence[Line], room: int) -> str:
-        """What is not among the lines taken, by folder; its numbers add up. At most `room` characters."""
+        """What is not among the lines taken, by folder as far as `room` characters hold; its numbers add up."""
         left = self._left()
         for line in taken:
             left[line.file] -= line.shows

@@ -7,6 +7,7 @@ nearest file decides, in it the last line that matches, and what is in a folder 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from llm_do_mcp.te.globs import Names, PathGlob, expanded
 
@@ -36,15 +37,24 @@ class Rule:
         text = text.rstrip("/")
         body = text.removeprefix("**/")
         self.last = body.rpartition("/")[2]
-        how = {"ignore_case": ignore_case, "classes": False}
-        self._name = None if "/" in body else Names([body], **how)
-        self._path = PathGlob(text.removeprefix("/"), **how) if self._name is None else None
+        self._name = None if "/" in body else Names([body], ignore_case=ignore_case, classes=False)
+        self._path = PathGlob(text.removeprefix("/"), ignore_case=ignore_case) if self._name is None else None
 
     def matches(self, names: Sequence[str], *, is_folder: bool) -> bool:
         """Whether it is about a path, given as its names from the folder of the file on."""
         if self.folders_only and not is_folder:
             return False
         return self._name.match(names[-1]) if self._name is not None else bool(self._path and self._path.match(names))
+
+
+def rules_of(text: str, *, ignore_case: bool = False) -> list[Rule]:
+    """What a line or a glob says; one with braces, which ripgrep reads in both, other than git, says several things.
+
+    Raises:
+        ValueError: As `expanded`.
+    """
+    mark = "!" if text.startswith("!") else ""
+    return [Rule(mark + glob, ignore_case=ignore_case) for glob in expanded(text.removeprefix("!"))]
 
 
 class Rules:
@@ -59,7 +69,11 @@ class Rules:
     def __init__(self, lines: Iterable[str], depth: int, above: Sequence[str] = ()) -> None:
         self._depth = depth
         self._above = list(above)
-        self._rules = [Rule(glob) for text in _meant(lines) for glob in _globs(text)][::-1]
+        rules: list[Rule] = []
+        for text in _meant(lines):
+            with suppress(ValueError):  # as for ripgrep, a line that cannot be read says nothing
+                rules += rules_of(text)
+        self._rules = rules[::-1]
         self._any = Names((rule.last if rule.last != "**" else "*" for rule in self._rules), classes=False)
 
     def decide(self, path: str, name: str, *, is_folder: bool) -> bool | None:
@@ -85,15 +99,6 @@ def _meant(lines: Iterable[str]) -> list[str]:
         if len(meant) == MOST_LINES:
             break
     return meant
-
-
-def _globs(text: str) -> list[str]:
-    """A line as globs without braces, which ripgrep reads here too, other than git; none where it cannot be read."""
-    mark = "!" if text.startswith("!") else ""
-    try:
-        return [mark + glob for glob in expanded(text.removeprefix("!"))]
-    except ValueError:
-        return []
 
 
 def of_folder(folder: Folder, names: Iterable[str], depth: int, above: Sequence[str] = ()) -> tuple[Rules, ...]:

@@ -16,6 +16,7 @@ from llm_do_mcp.te.envelope import TeError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import TypeAlias
 
     Part: TypeAlias = "Atom | Either | Repeated"
@@ -43,14 +44,14 @@ _LAST_WITH_CASE = 0x2E00
 """Beyond it, letters with case are rare."""
 _PYTHON_CLASSES = {
     "alpha": r"[^\W\d_]",
-    "digit": "0-9",
+    "digit": "[0-9]",
     "alnum": r"[^\W_]",
-    "space": r"\s",
-    "blank": r" \t",
+    "space": r"[\s]",
+    "blank": r"[ \t]",
     "print": r"[^\x00-\x1f\x7f]",
     "graph": r"[^\x00-\x20\x7f]",
-    "cntrl": r"\x00-\x1f\x7f",
-    "xdigit": "0-9A-Fa-f",
+    "cntrl": r"[\x00-\x1f\x7f]",
+    "xdigit": "[0-9A-Fa-f]",
 }
 APART = {0x130: 0x2EBE0, 0x131: 0x2EBE1}
 """The `i` of Turkish, with its dot and without, which Python's engine takes for any `i` where case is ignored; and
@@ -94,6 +95,22 @@ def translate(patterns: list[str], *, extended: bool, python: bool = False) -> t
     if not any(parser.has_reference for parser in parsers):
         return _widest_first(written), False
     return [_Parser(pattern, extended=extended, pcre=True).parse().text for pattern in patterns], True
+
+
+def is_lower(patterns: Iterable[str], *, fixed: bool) -> bool:
+    """Whether ripgrep's `--smart-case` ignores case: something stands for itself in its patterns, and no capital does.
+
+    Args:
+        patterns: The patterns, in ripgrep's syntax.
+        fixed: Whether they are texts, in which the `W` of `\\W` is a capital.
+    """
+    text = "".join(patterns if fixed else map(_without_escapes, patterns))
+    return any(map(str.isalnum, text)) and not any(map(str.isupper, text))
+
+
+def _without_escapes(pattern: str) -> str:
+    plain, *escaped = pattern.replace("\\\\", "").split("\\")
+    return plain + "".join(text.partition("}")[2] if text[1:2] == "{" else text[1:] for text in escaped)
 
 
 def choices(patterns: list[str], *, extended: bool) -> list[list[Part]] | None:
@@ -142,9 +159,9 @@ class Repeated:
 class _Branch:
     """An alternative: its atoms, and how many characters it matches, or None where that may vary."""
 
-    def __init__(self, atoms: list[str] | None = None, width: int | None = 0) -> None:
-        self.atoms = [] if atoms is None else atoms
-        self.width = width
+    def __init__(self) -> None:
+        self.atoms: list[str] = []
+        self.width: int | None = 0
         self.parts: list[Part] = []
         """The atoms, for who reads them one by one."""
         self.head = ""
@@ -236,12 +253,15 @@ class _Parser:
 
     def _alternatives(self) -> _Branch:
         """All branches as one, the widest first where the width of each is known."""
+        if not self.branches:
+            return self.branch
         branches = [*self.branches, self.branch]
-        widths = {branch.width for branch in branches}
-        whole = _Branch(["|".join(_widest_first(branches))], widths.pop() if len(widths) == 1 else None)
-        whole.parts = branches[0].parts if len(branches) == 1 else [Either([branch.parts for branch in branches])]
-        whole.head = self.branch.head if len(branches) == 1 else ""
         self.leaves_a_choice = self.leaves_a_choice or _leaves_a_choice(branches, at_the_end=not self.groups)
+        widths = {branch.width for branch in branches}
+        whole = _Branch()
+        whole.atoms.append("|".join(_widest_first(branches)))
+        whole.parts.append(Either([branch.parts for branch in branches]))
+        whole.widen(widths.pop() if len(widths) == 1 else None)
         return whole
 
     def _escaped(self) -> None:
@@ -303,8 +323,9 @@ class _Parser:
         if self.repeated or (isinstance(part, Atom) and not part.width):
             atoms[-1] = f"(?:{atoms[-1]})"
         atoms[-1] += quantifier
-        self.branch.parts[-1] = Repeated(self.branch.parts[-1], quantifier)
-        self.branch.head = self.branch.head if len(atoms) > 1 else ""
+        self.branch.parts[-1] = Repeated(part, quantifier)
+        if len(atoms) == 1:
+            self.branch.head = ""
         self.branch.widen(None)
         self.repeated = True
 
@@ -338,7 +359,7 @@ class _Parser:
         if not negated and len(content) > 2 and content[0] == content[-1] == ":":
             raise invalid(f"a class is written [[{content}]], not [{content}]")
         if self.python:  # which has no classes within brackets
-            either = "|".join(item if item.startswith("[^") else f"[{item}]" for item in items)
+            either = "|".join(item if item.startswith("[") else f"[{item}]" for item in items)
             return rf"(?:(?!{either})[^\n{_NOT_TEXT}])" if negated else f"(?:{either})"
         return ("[^" if negated else "[") + "".join(items) + "]"
 
@@ -372,16 +393,16 @@ class _Parser:
 
 
 def python_class(name: str) -> str:
-    """What stands for a class in a set of Python's; or the set itself, where it is a negated one."""
+    """A class as a set of Python's."""
     if name in _PYTHON_CLASSES:
         return _PYTHON_CLASSES[name]
     if name == "punct":
         from unicodedata import category
 
         signs = (chr(code) for codes in _WITH_SIGNS for code in codes)
-        return "".join(_in_bracket(sign) for sign in signs if category(sign)[0] in "PS")
+        return f"[{''.join(_in_bracket(sign) for sign in signs if category(sign)[0] in 'PS')}]"
     has_case = str.isupper if name == "upper" else str.islower  # Python's patterns cannot ask for it
-    return "".join(character for character in map(chr, range(_LAST_WITH_CASE)) if has_case(character))
+    return f"[{''.join(character for character in map(chr, range(_LAST_WITH_CASE)) if has_case(character))}]"
 
 
 def _literal(character: str) -> str:

@@ -109,6 +109,5 @@ def _class(text: str) -> str:
     name = text[2:-2].removeprefix("^")
     if text[1] != ":" or name not in (*CLASSES, "word"):
         raise ValueError(f"-P has no class {text}")
-    content = r"\w" if name == "word" else python_class(name)
-    own = content if content.startswith("[^") else f"[{content}]"
+    own = r"\w" if name == "word" else python_class(name)
     return rf"(?:(?!{own})[^\n])" if text[2:3] == "^" else own

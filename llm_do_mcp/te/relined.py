@@ -5,7 +5,8 @@ Whatever comes behind (totals, ranking, handles) reads the changed output, as if
 
 from __future__ import annotations
 
-from llm_do_mcp.te.writing import COLUMNS, OMITTED, parted
+from llm_do_mcp.te.text import decoded, encoded
+from llm_do_mcp.te.writing import parted, preview
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,23 +85,14 @@ def occurrences(find: Callable[[str], Iterable[tuple[int, int]]], *, offsets: bo
         offset = b""
         if offsets:
             offset, _, text = text.partition(mark)
-        shown = text.decode("utf-8", "surrogateescape")
+        shown = decoded(text)
         return [
-            number + mark + _placed(offset, mark, shown[:start]) + _cut(shown[start:end]) for start, end in find(shown)
+            number + mark + _placed(offset, mark, shown[:start]) + preview(encoded(shown[start:end]))
+            for start, end in find(shown)
         ] or [number + mark + (offset + mark if offsets else b"")]
 
     return lambda: change
 
 
 def _placed(offset: bytes, mark: bytes, before: str) -> bytes:
-    return b"%d%s" % (int(offset) + len(_bytes(before)), mark) if offset else b""
-
-
-def _cut(found: str) -> bytes:
-    """What was found, cut as ripgrep cuts a long line."""
-    text = _bytes(found)
-    return text if len(text) < COLUMNS else text[:COLUMNS] + OMITTED
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
+    return b"%d%s" % (int(offset) + len(encoded(before)), mark) if offset else b""

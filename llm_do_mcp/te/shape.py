@@ -42,19 +42,17 @@ def _json_lines(path: str, file: TextFile) -> list[str]:
     from llm_do_mcp.te.jsonshape import shape_of
 
     text = file.beginning(READ)
-    first = text.partition(b"\n")[0]
     lines = text.split(b"\n")
+    first = lines[0]
     if file.size > READ or not lines[-1]:
         lines.pop()
     broken = [number for number, line in enumerate(lines, 1) if not _is_json(line)]
     number = "" if file.tally.lines is None else f"{file.tally.lines - len(broken):,} records, "
     told, fault = shape_of(first, goes_on=len(first) == READ)
-    others = f"broken: {len(broken):,} of {len(lines):,} lines are not JSON, the first is line {(broken or [0])[0]:,}"
-    return [
-        *_wrapped("shape", [f"{number}the first {told}"]),
-        *_fault(first, fault),
-        *([others] if broken and broken != [1] else []),
-    ]
+    summary = [*_wrapped("shape", [f"{number}the first {told}"]), *_fault(first, fault)]
+    if broken and broken != [1]:
+        summary.append(f"broken: {len(broken):,} of {len(lines):,} lines are not JSON, the first is line {broken[0]:,}")
+    return summary
 
 
 def _is_json(line: bytes) -> bool:

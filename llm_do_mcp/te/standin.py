@@ -14,14 +14,15 @@ import sys
 from io import BufferedReader, FileIO, TextIOWrapper
 
 from llm_do_mcp.te.envelope import TeError
-from llm_do_mcp.te.globs import Names, expanded
-from llm_do_mcp.te.ignore import Rule
+from llm_do_mcp.te.globs import Names
+from llm_do_mcp.te.ignore import Rule, rules_of
 from llm_do_mcp.te.patience import Patience
 from llm_do_mcp.te.pattern import APART
 from llm_do_mcp.te.perl import KEPT, for_python
 from llm_do_mcp.te.roots import HANDLES, Place, Root, Workspace
+from llm_do_mcp.te.text import decoded, encoded
 from llm_do_mcp.te.walk import Walk
-from llm_do_mcp.te.writing import OMITTED
+from llm_do_mcp.te.writing import preview
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,8 +112,7 @@ class StandIn:
         """Whether a file is searched also where it turns out to be binary."""
         self._rules = self._all_rules()
         self._types, self._not_types = (self._names_of_types(name) for name in ("type", "type-not"))
-        self._folds = False
-        """Whether case is ignored."""
+        self._folds = self.asked.has("ignore-case")
         self._pattern = None if self.asked.has("files") else self._compiled()
         self._most = self.asked.number("max-count")
         self._largest = self.asked.number("max-filesize")
@@ -202,11 +202,8 @@ class StandIn:
         rules: list[Rule] = []
         for name in ("glob", "iglob"):
             for glob in self.asked.lists.get(name, []):
-                mark = "!" if glob.startswith("!") else ""
                 try:
-                    rules.extend(
-                        Rule(mark + one, ignore_case=name == "iglob") for one in expanded(glob.removeprefix("!"))
-                    )
+                    rules.extend(rules_of(glob, ignore_case=name == "iglob"))
                 except ValueError as error:
                     raise _Refused(f"error parsing glob '{glob}': error: {error}") from error
         return rules[::-1]
@@ -236,8 +233,6 @@ class StandIn:
             whole = rf"(?<!\w)(?:{whole})(?!\w)"
         if self.asked.has("line-regexp"):
             whole = rf"^(?:{whole})$"
-        smart = self.asked.has("smart-case") and not any(character.isupper() for character in whole)
-        self._folds = smart or self.asked.has("ignore-case")
         try:
             return re.compile(whole.translate(APART), re.IGNORECASE) if self._folds else re.compile(whole)
         except (re.error, RecursionError, OverflowError, ValueError) as error:
@@ -264,7 +259,7 @@ class StandIn:
         for number, offset, line in source:
             if source.is_binary and not self._with_binary:
                 return
-            text = _text(line)
+            text = decoded(line)
             read = text.translate(APART) if self._folds and not line.isascii() else text
             is_over = self._most is not None and lines >= self._most
             if is_over and not printed.wants_after:
@@ -281,8 +276,8 @@ class StandIn:
                 for start, end in occurrences:
                     if start == end:
                         continue
-                    before = len(_bytes(text[:start]))
-                    printed.hit(number, offset + before, _bytes(text[start:end]))
+                    before = len(encoded(text[:start]))
+                    printed.hit(number, offset + before, encoded(text[start:end]))
             else:
                 printed.hit(number, offset, line)
         if source.is_binary and matches:
@@ -349,8 +344,8 @@ class _Printed:
         self._begun = self._search._printed_file = True
         self._last = number
         columns = self._asked.number("max-columns")
-        if columns is not None and len(text) >= columns:
-            text = _bytes(_text(text)[:columns]) + OMITTED
+        if columns is not None:
+            text = preview(text, columns)
         if self._asked.has("line-number"):
             out.write(b"%d%s" % (number, mark))
         if self._asked.has("byte-offset"):
@@ -412,14 +407,6 @@ def _span(found: re.Match[str]) -> tuple[int, int]:
     """Where an occurrence begins and ends."""
     start = found.start(KEPT) if KEPT in found.re.groupindex else -1
     return start if start >= 0 else found.start(), found.end()
-
-
-def _text(line: bytes) -> str:
-    return line.decode("utf-8", "surrogateescape")
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
 
 
 def main() -> None:

@@ -46,6 +46,16 @@ def quoted(text: str) -> str:
     return f'"{text.translate(_IN_JSON)}"'
 
 
+def decoded(text: bytes) -> str:
+    """Text in which stand-ins take the place of bytes that are not UTF-8; `encoded` is the way back."""
+    return text.decode("utf-8", "surrogateescape")
+
+
+def encoded(text: str) -> bytes:
+    """The bytes of a text that `decoded` gave."""
+    return text.encode("utf-8", "surrogateescape")
+
+
 def one_line(text: str, limit: int = 120) -> str:
     """Text from a caller as it can stand in a message of one line."""
     line = "".join(character if character.isprintable() else _escaped(character) for character in text[:limit])

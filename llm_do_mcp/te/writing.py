@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from llm_do_mcp.te.envelope import Line
-from llm_do_mcp.te.text import shown_text
+from llm_do_mcp.te.text import decoded, encoded, shown_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 COLUMNS = 512
 """Bytes of a line that ripgrep prints."""
-OMITTED = b" [... omitted end of long line]"
-"""What ripgrep puts in place of the rest."""
 LINE_CHARACTERS = 300
 BEFORE = 80
 """Characters before the match that a line which is cut keeps."""
 LARGEST_LOOKED_INTO = 16 << 20
 """Bytes of a file that is read again for a match that lies beyond what ripgrep printed of its line."""
 _CUT = b" [... "
+_OMITTED = _CUT + b"omitted end of long line]"
+"""What ripgrep puts in place of the rest of a line."""
 _DIGITS = b"0123456789"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -187,6 +187,11 @@ def _opens(root: Root, relative: str) -> bool:
     except (OSError, ValueError):
         return False
     return True
+
+
+def preview(text: bytes, columns: int = COLUMNS) -> bytes:
+    """A line of a file as ripgrep prints it: of a long one so many characters."""
+    return text if len(text) < columns else encoded(decoded(text[: 4 * columns])[:columns]) + _OMITTED
 
 
 def parted(printed: bytes) -> Parts:

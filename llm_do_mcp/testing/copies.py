@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from llm_do_mcp.errors import UsageError
 from llm_do_mcp.leftovers import SKIPPED
 from llm_do_mcp.project.checked import quoted
+from llm_do_mcp.sandbox.names import below
 from llm_do_mcp.sandbox.root import STATE_FOLDER, Root
 
 LEFT_OUT = frozenset({*SKIPPED, STATE_FOLDER})
@@ -40,7 +41,7 @@ def check_inside(root: str, roots: Iterable[Root]) -> None:
         UsageError: Something does not.
     """
     for one in roots:
-        if one.mode != "ro" and not os.path.join(one.path, "").startswith(os.path.join(root, "")):
+        if one.mode != "ro" and below(one.path, root) is None:
             raise UsageError(
                 f"a test would write to {quoted(one.path)} (alias {one.alias}), which lies outside the project; "
                 "name a folder of the project, or mode: ro"

@@ -8,7 +8,6 @@ of the copy in which a test runs: there it is replayed as any run is.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass, replace
 
 from llm_do_mcp.errors import ProjectError, UsageError
@@ -18,6 +17,7 @@ from llm_do_mcp.project.paths import project_path
 from llm_do_mcp.project.schema_files import parse_json
 from llm_do_mcp.runtime.redact import Redactor
 from llm_do_mcp.runtime.store import Batch, Event, RunRow, Store
+from llm_do_mcp.sandbox.opener import Directory
 
 SUFFIX = ".json"
 FORMAT = 1
@@ -49,10 +49,8 @@ async def record(store: Store, row: RunRow, redact: Redactor, root: str, file: s
     shown = redact.knowing(await store.secrets(row.id))
     events = [shown.data(asdict(_compared(event))) for event in await store.events(row.id)]
     text = json.dumps({"format": FORMAT, "run": row.id, "events": events}, ensure_ascii=False, indent=1)
-    path = os.path.join(root, _path(file))
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w", encoding="utf-8", newline="\n") as out:
-        out.write(text + "\n")
+    with Directory.open(root, label=".") as folder:
+        folder.write_atomic(_path(file), f"{text}\n".encode())
 
 
 def _path(file: str) -> str:

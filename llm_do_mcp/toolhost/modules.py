@@ -34,7 +34,7 @@ from importlib.machinery import (
     SourceFileLoader,
 )
 
-from llm_do_mcp.leftovers import LEFT_OUT
+from llm_do_mcp import leftovers
 
 PACKAGE = "llm_do_project"
 LIBRARIES = "llm_do_libraries"
@@ -315,9 +315,9 @@ class ProjectImporter:
             return
         for name, folder in self._libraries.items():
             if _is_below(file, folder):
-                parts = os.path.relpath(file, folder).split(os.sep)
-                if (left := next((part for part in parts if part in LEFT_OUT), None)) is not None:
-                    raise ImportError(f"{name}:{'/'.join(parts)}: what is in {left} is no part of a library; move it")
+                path = os.path.relpath(file, folder).replace(os.sep, "/")
+                if (complaint := leftovers.complaint(path)) is not None:
+                    raise ImportError(f"{name}:{path}: {complaint}")
 
     def _closure(self, name: str) -> list[Source]:
         """The project's modules that one of them leads to, itself included. What is not executed yet is kept."""

@@ -64,9 +64,8 @@ def of_worker(project: Project, worker: Worker, own_names: Mapping[str, str]) ->
         own_names: Workers that it calls as tools of their own name: name → id.
     """
     shared = len(project.manifest.approvals)
-    whose = f"worker {worker.id}"
     manifest = _approvals(worker.approvals[:shared], "the manifest")
-    own = _of_files(worker, worker.approvals[shared:], whose, own_names, libraries=bool(project.libraries))
+    own = _of_files(worker, worker.approvals[shared:], own_names, libraries=bool(project.libraries))
     if worker.library is not None:  # it can make the policy stricter; what it would allow is the project's to say
         own = [rule for rule in own if rule.decision != "allow"]
     found = (*manifest, *own, *of_roots(worker.roots))
@@ -74,9 +73,10 @@ def of_worker(project: Project, worker: Worker, own_names: Mapping[str, str]) ->
 
 
 def _of_files(
-    worker: Worker, approvals: Iterable[ApprovalRule], whose: str, own_names: Mapping[str, str], *, libraries: bool
+    worker: Worker, approvals: Iterable[ApprovalRule], own_names: Mapping[str, str], *, libraries: bool
 ) -> list[Rule]:
     """What a worker's own file says, and what of it the manifest's toolsets and sandbox say in its place."""
+    whose = f"worker {worker.id}"
     found = [*_approvals(approvals, whose)]
     for name, setting in worker.tool_rules.items():
         source = _of_tool_rules(name, worker)
@@ -185,10 +185,9 @@ def telling_apart(roots: Iterable[Root], rules: Sequence[Rule], caller: Caller) 
     )
 
 
-def searchable(roots: Iterable[Root], rules: Sequence[Rule], caller: Caller) -> tuple[Root, ...]:
-    """The roots of which every file may be read without asking."""
-    roots = tuple(roots)
-    found = restricted(roots, rules, caller)
+def searchable(roots: Sequence[Root], rules: Sequence[Rule]) -> tuple[Root, ...]:
+    """The roots of which a worker may read every file without asking."""
+    found = restricted(roots, rules, "worker")
     return tuple(root for root in roots if root.alias not in found)
 
 

@@ -105,7 +105,7 @@ class Reach:
     def _is_protected(self, path: str) -> bool:
         place = os.path.realpath(os.path.join(self._folder, path))
         for root in self._roots:
-            parts = _below(place, root.path)
+            parts = names.below(place, root.path)
             if parts and root.mode != "ro" and is_protected((*ALWAYS_PROTECTED, *root.protected), parts):
                 return True
         return False
@@ -116,10 +116,10 @@ class Reach:
         if _ELSEWHERE.match(path):
             return False
         place = os.path.realpath(os.path.join(self._folder, path))
-        if self._own is not None and _below(place, self._own) is not None:
+        if self._own is not None and names.below(place, self._own) is not None:
             return True
         for root in self._roots:
-            parts = _below(place, root.path)
+            parts = names.below(place, root.path)
             if parts is not None:
                 hidden = {names.fold(name) for name in root.hidden}
                 return not any(names.fold(name) in hidden for name in parts)
@@ -128,13 +128,7 @@ class Reach:
 
 def inside(path: str, folders: Sequence[str]) -> bool:
     """Whether a path, without links, is one of these folders or lies in one."""
-    return any(_below(path, folder) is not None for folder in folders)
-
-
-def _below(path: str, folder: str) -> tuple[str, ...] | None:
-    """The names that lead from a folder to a path in it; None where it lies elsewhere."""
-    rest, above = (os.path.normcase(p).rstrip(os.sep).split(os.sep) for p in (path, folder))
-    return tuple(rest[len(above) :]) if rest[: len(above)] == above else None
+    return any(names.below(path, folder) is not None for folder in folders)
 
 
 def _paths_in(word: str) -> Iterator[str]:

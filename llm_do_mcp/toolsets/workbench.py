@@ -311,7 +311,7 @@ class Workbench:
         if toolsets.te is not None:
             found += search.declare(self.project, roots, rules.restricted(roots, policy, "worker"))
         if toolsets.shell is not None:
-            usual = rules.searchable(roots, policy, "worker")
+            usual = rules.searchable(roots, policy)
             found += shell.declare(toolsets.shell, roots, usual, worker.path)
         return tuple(found)
 

@@ -27,10 +27,22 @@ def llm_do(
     *arguments: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run `llm-do` to its end, without a terminal."""
+    return _ended([*LLM_DO, *map(str, arguments)], cwd, env or {})
+
+
+def llm_do_mcp(
+    *arguments: str | Path, home: Path, cwd: Path | None = None, **env: str
+) -> subprocess.CompletedProcess[str]:
+    """Run `llm-do-mcp` to its end, as somebody whose home is `home`."""
+    places = {"HOME": str(home), "USERPROFILE": str(home), "APPDATA": str(home / "roaming"), "XDG_CONFIG_HOME": ""}
+    return _ended([*SERVE, *map(str, arguments)], cwd, {**places, **env})
+
+
+def _ended(command: list[str], cwd: Path | None, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*LLM_DO, *map(str, arguments)],
+        command,
         cwd=cwd,
-        env=environment(**(env or {})),
+        env=environment(**env),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

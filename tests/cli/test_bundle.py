@@ -14,7 +14,7 @@ import pytest
 
 from llm_do_mcp.cli import bundled
 from llm_do_mcp.cli.hosts import probe, start
-from tests.cli.test_install import llm_do_mcp
+from tests.cli.commands import llm_do_mcp
 from tests.javascript import program, unavailable
 from tests.serving.clients import PATHS, shop, worker
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from llm_do_mcp.cli.doctor import examine
 from llm_do_mcp.cli.hosts import start
-from tests.cli.test_install import llm_do_mcp
+from tests.cli.commands import llm_do_mcp
 from tests.serving.clients import shop, worker
 
 
@@ -101,7 +101,7 @@ def entered(home: Path, command: list[str], /, **keys: object) -> Path:
     return place
 
 
-def looked_at(project: Path, place: Path, home: Path) -> Any:
+def looked_at(project: Path, place: Path, home: Path) -> subprocess.CompletedProcess[str]:
     return llm_do_mcp("doctor", project, "--host", "cursor", "--file", place, home=home)
 
 

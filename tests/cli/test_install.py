@@ -5,32 +5,15 @@ from __future__ import annotations
 import json
 import os
 import stat
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from llm_do_mcp.cli.hosts import file, jsonc, probe, start
 from llm_do_mcp.cli.hosts.table import HOSTS
 from llm_do_mcp.errors import UsageError
-from tests.cli.commands import PATIENCE_S, SERVE, environment
+from tests.cli.commands import llm_do_mcp
 from tests.serving.clients import shop
-
-
-def llm_do_mcp(*arguments: str | Path, home: Path, cwd: Path | None = None, **env: str) -> Any:
-    """Run `llm-do-mcp` to its end, as somebody whose home is `home`."""
-    places = {"HOME": str(home), "USERPROFILE": str(home), "APPDATA": str(home / "roaming"), "XDG_CONFIG_HOME": ""}
-    return subprocess.run(
-        [*SERVE, *map(str, arguments)],
-        cwd=cwd,
-        env=environment(**places, **env),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
 
 
 @pytest.fixture

@@ -526,6 +526,30 @@ def test_parameters_and_fields_are_set_one_by_one(project: Path) -> None:
         assert f"--set {wrong}: write NAME=VALUE; names are input, tone, times" in refused.stderr
 
 
+@pytest.mark.proves("CLI-SET")
+@pytest.mark.parametrize(
+    ("field", "text", "means"),
+    [
+        ("true", "5", "5"),
+        ("{anyOf: [{type: integer}, {type: 'null'}]}", "3", 3),
+        ("{$ref: '#/$defs/count'}", "3", 3),
+        ("{type: [string, 'null']}", "5", "5"),
+        ("{type: [string, 'null']}", "null", None),
+        ("{type: [string, integer]}", "5", 5),
+        ("{enum: [1, 2]}", "2", 2),
+    ],
+)
+def test_a_field_is_set_by_whatever_its_schema_says(project: Path, field: str, text: str, means: Any) -> None:
+    echo = """
+        def reply(request):
+            return {"text": request["messages"][0]["content"][0]["text"]}
+    """
+    keys = f"input_schema: {{type: object, properties: {{a: {field}}}, $defs: {{count: {{type: integer}}}}}}"
+    write(project, {"echo.py": echo, "workers/echo.worker": worker(f"model: scripted:echo.py\n{keys}")})
+    ran = llm_do(project, "--entry", "echo", "--set", f"a={text}")
+    assert (ran.returncode, json.loads(ran.stdout or "0")) == (0, {"a": means}), ran.stderr
+
+
 @pytest.mark.proves("CLI-ATTACH")
 def test_files_are_attached_from_anywhere(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     elsewhere = tmp_path_factory.mktemp("a folder")

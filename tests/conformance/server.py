@@ -45,6 +45,7 @@ from pydantic import AnyUrl
 
 from llm_do_mcp.project.load import load_project
 from llm_do_mcp.serving.http.serve import Listening, serve
+from llm_do_mcp.serving.reading import Reference
 from llm_do_mcp.serving.rounds import State
 from llm_do_mcp.serving.server import ProjectServer
 from llm_do_mcp.serving.tasks import Request
@@ -105,10 +106,6 @@ class JudgedServer(ProjectServer):
         super().__init__(load_project(self._root), when_nobody_can_answer="pause")
         fixtures.add_to(self)
 
-        @self.completion()
-        async def complete(_: Any, argument: CompletionArgument, __: Any) -> Completion:
-            return fixtures.complete(argument.value)
-
     # ---- what the suite finds
 
     async def list_tools(self) -> list[Tool]:
@@ -167,6 +164,9 @@ class JudgedServer(ProjectServer):
         if str(uri).startswith("llm-do:"):
             return await super().read_resource(uri, context)
         return await MCPServer.read_resource(self, uri, context)
+
+    async def complete(self, reference: Reference, argument: CompletionArgument) -> Completion:
+        return fixtures.complete(argument.value)
 
     # ---- what it is asked, and what it answers
 

@@ -1,14 +1,21 @@
-"""Where the example lies, and its scripts as modules: they belong to no package, so they are loaded by path."""
+"""Where the examples lie, and the scripts of one as modules: they belong to no package, so they are loaded by path."""
 
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
 
 REPOSITORY = Path(__file__).parents[2]
 PROJECT = REPOSITORY / "projects" / "pitchdeck_eval"
+
+
+def copied(project: str, folder: Path) -> Path:
+    """A copy of an example in a folder, as a checkout has it: without what running it left behind."""
+    ignored = shutil.ignore_patterns(".llm-do", "__pycache__")
+    return Path(shutil.copytree(REPOSITORY / "projects" / project, folder / project, ignore=ignored))
 
 
 def load(relative: str) -> ModuleType:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.compat.running import over_stdio
-from tests.examples.scripts import REPOSITORY
+from tests.examples.scripts import REPOSITORY, copied
 from tests.serving.clients import ERAS, Person, decide, texts
 
 pytestmark = pytest.mark.anyio
@@ -62,8 +61,7 @@ def test_every_example_is_called() -> None:
 async def test_a_client_calls_an_example_and_the_person_is_asked_through_it(
     tmp_path: Path, call: Call, mode: str
 ) -> None:
-    ignored = shutil.ignore_patterns(".llm-do", "__pycache__")
-    root = Path(shutil.copytree(REPOSITORY / "projects" / call.project, tmp_path / call.project, ignore=ignored))
+    root = copied(call.project, tmp_path)
     for file in root.rglob("*.worker"):  # a worker's own model comes before what LLM_DO_MODEL says
         file.write_bytes(re.sub(rb"(?m)^(model|compatible_models): .*\n", b"", file.read_bytes()))
     person = Person(decide("once"))

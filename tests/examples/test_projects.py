@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -22,7 +21,8 @@ from llm_do_mcp.project.strictyaml import Document, load
 from llm_do_mcp.project.worker import WorkerFile, draft_worker
 from llm_do_mcp.testing.suite import Asked, CaseKeys, Expected
 from tests.cli.commands import llm_do
-from tests.examples.scripts import REPOSITORY
+from tests.examples.scripts import REPOSITORY, copied
+from tests.readme.document import blocks, commands
 
 PROJECTS = (
     "calculator",
@@ -60,11 +60,6 @@ SHOWN_ELSEWHERE: dict[type[Checked], dict[str, str]] = {
 """Keys that no example has, and why."""
 
 
-def _copied(project: str, tmp_path: Path) -> Path:
-    ignored = shutil.ignore_patterns(".llm-do", "__pycache__")
-    return Path(shutil.copytree(REPOSITORY / "projects" / project, tmp_path / "projects" / project, ignore=ignored))
-
-
 def _libraries(root: Path) -> list[str]:
     option, *folders = LIBRARIES.get(root.name, ("",))
     return [word for folder in folders for word in (option, str(root / folder))]
@@ -81,7 +76,7 @@ def test_every_folder_of_projects_is_one_of_the_examples() -> None:
 @pytest.mark.proves("EX-CHECK")
 @pytest.mark.parametrize("project", PROJECTS)
 def test_an_example_has_nothing_odd_but_that_no_model_is_named(tmp_path: Path, project: str) -> None:
-    root = _copied(project, tmp_path)
+    root = copied(project, tmp_path / "projects")
     done = llm_do("check", root, "--import-tools", "--json", *_libraries(root))
     report = json.loads(done.stdout)
     assert (done.returncode, report["ok"]) == (0, True)
@@ -92,7 +87,7 @@ def test_an_example_has_nothing_odd_but_that_no_model_is_named(tmp_path: Path, p
 @pytest.mark.proves("EX-TESTED")
 @pytest.mark.parametrize("project", PROJECTS)
 def test_an_example_passes_its_own_tests_without_a_model(tmp_path: Path, project: str) -> None:
-    root = _copied(project, tmp_path)
+    root = copied(project, tmp_path / "projects")
     done = llm_do("test", root, *_libraries(root))
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("0 failed (no model was called)\n")
@@ -102,12 +97,12 @@ def test_an_example_passes_its_own_tests_without_a_model(tmp_path: Path, project
 @pytest.mark.proves("EX-README")
 @pytest.mark.parametrize("project", [project for project in PROJECTS if project != "pitchdeck_eval"])
 def test_the_commands_of_an_examples_readme_run_as_they_stand(tmp_path: Path, project: str) -> None:
-    _copied(project, tmp_path)
-    commands = list(_commands((REPOSITORY / "projects" / project / "README.md").read_text(encoding="utf-8")))
-    assert commands
+    readme = (copied(project, tmp_path / "projects") / "README.md").read_text(encoding="utf-8")
+    found = [command for block in blocks(readme) if block.language == "console" for command in commands(block)]
+    assert found
     program = f"{shlex.quote(sys.executable)} -m llm_do_mcp.cli.run"
-    for command, output in commands:
-        line = re.sub(r"(?<!\S)llm-do(?= )", program, command)
+    for command in found:
+        line = re.sub(r"(?<!\S)llm-do(?= )", program, command.line)
         done = subprocess.run(
             ["sh", "-c", line],
             cwd=tmp_path,
@@ -118,8 +113,8 @@ def test_the_commands_of_an_examples_readme_run_as_they_stand(tmp_path: Path, pr
             timeout=60,
             check=False,
         )
-        assert done.returncode in ((3,) if "--approvals deny" in command else (0,)), f"{command}\n{done.stderr}"
-        assert output in done.stdout
+        assert done.returncode in ((3,) if "--approvals deny" in command.line else (0,)), f"{line}\n{done.stderr}"
+        assert (command.shown or "") in done.stdout
 
 
 @pytest.mark.proves("EX-README")
@@ -131,17 +126,9 @@ def test_every_file_that_an_examples_readme_names_is_there(project: str) -> None
     assert named and [name for name in named if not (root / name).exists()] == []
 
 
-def _commands(readme: str) -> Iterator[tuple[str, str]]:
-    """Each command of the console blocks, and what follows it up to the next."""
-    for block in re.findall(r"```console\n(.*?)```", readme, re.DOTALL):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, _, output = part.partition("\n")
-            yield command, output
-
-
 @pytest.mark.proves("EX-DRAWN")
 def test_the_whiteboard_is_drawn_again_byte_for_byte(tmp_path: Path) -> None:
-    root = _copied("whiteboard_planner", tmp_path)
+    root = copied("whiteboard_planner", tmp_path)
     board = root / "input" / "board.png"
     drawn = board.read_bytes()
     board.unlink()

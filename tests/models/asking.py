@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import pytest
 
 from llm_do_mcp.models.anthropic import AnthropicModel
-from llm_do_mcp.models.turn import Reply, Request
+from llm_do_mcp.models.turn import Model, Reply, Request
 from tests.models.messages_server import MessagesServer
 
 MODEL = "claude-haiku-4-5"
@@ -31,10 +32,15 @@ def use(server: MessagesServer, monkeypatch: pytest.MonkeyPatch, *, key: str | N
         monkeypatch.setenv("ANTHROPIC_API_KEY", key)
 
 
+async def reply_of(model: Model, asked: Request, *, deadline: float | None = None) -> Reply:
+    """What a model replies; within a minute, where no deadline is given."""
+    return await model.reply(asked, deadline=anyio.current_time() + 60 if deadline is None else deadline)
+
+
 async def ask(asked: Request, *, model: str = MODEL, deadline: float | None = None, **options: Any) -> Reply:
     """One turn with a model of its own."""
     opened = AnthropicModel(model, **options)
     try:
-        return await opened.reply(asked, deadline=deadline)
+        return await reply_of(opened, asked, deadline=deadline)
     finally:
         await opened.aclose()

@@ -81,6 +81,11 @@ def events(*items: tuple[str, Mapping[str, Any]]) -> Answer:
     return lambda exchange: exchange.send_events(iter(items))
 
 
+def error_in_stream(kind: str, words: str) -> Answer:
+    """An error of the API after the answer began, under its status 200."""
+    return events(("error", {"type": "error", "error": {"type": kind, "message": words}}))
+
+
 def at_once(*content: Block) -> Answer:
     """A message as the barest local servers send it: each block is whole at its start, and nothing is counted."""
 

@@ -16,7 +16,7 @@ from llm_do_mcp.models.attachments import attachment
 from llm_do_mcp.models.payload import SERVER_SIDE
 from llm_do_mcp.models.turn import Reply, ToolSpec, Usage
 from llm_do_mcp.project.settings import SERVER_SIDE_TOOLS
-from tests.models.asking import MODEL, ask, request, use
+from tests.models.asking import MODEL, ask, reply_of, request, use
 from tests.models.messages_server import MessagesServer, at_once, message, stall, text, tool_use
 
 PDF = b"%PDF-1.4\n...\nstartxref\n9\n%%EOF\n"
@@ -272,7 +272,7 @@ async def test_one_model_answers_many_workers_at_once(monkeypatch: pytest.Monkey
         model = AnthropicModel(MODEL)
 
         async def ask_for(word: str) -> None:
-            replies[word] = (await model.reply(request(word))).content[0]["text"]
+            replies[word] = (await reply_of(model, request(word))).content[0]["text"]
 
         async with anyio.create_task_group() as tasks:
             for number in range(20):
@@ -289,7 +289,7 @@ async def test_a_cancelled_turn_hangs_up(monkeypatch: pytest.MonkeyPatch) -> Non
         use(server, monkeypatch)
         model = AnthropicModel(MODEL)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(model.reply, request())
+            tasks.start_soon(reply_of, model, request())
             await anyio.to_thread.run_sync(server.stalled.wait, 5)
             tasks.cancel_scope.cancel()
         assert await anyio.to_thread.run_sync(server.hung_up.wait, 5)

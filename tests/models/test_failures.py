@@ -12,12 +12,14 @@ import anyio
 import pytest
 
 from llm_do_mcp.errors import ModelError, ModelUnavailable
+from llm_do_mcp.models import anthropic
 from tests.models.asking import NAME, ask, request, use
 from tests.models.messages_server import (
     Answer,
     MessagesServer,
     cut_off,
     error,
+    error_in_stream,
     events,
     message,
     raw,
@@ -118,18 +120,18 @@ CASES = {
         requests=2,
     ),
     "bad key in the middle": Case(
-        events(("error", {"type": "error", "error": {"type": "authentication_error", "message": "expired"}})),
+        error_in_stream("authentication_error", "expired"),
         "401 authentication_error: expired",
         "set ANTHROPIC_API_KEY to a valid key",
     ),
     "too large in the middle": Case(
-        events(("error", {"type": "error", "error": {"type": "request_too_large", "message": "no"}})),
+        error_in_stream("request_too_large", "no"),
         "413 request_too_large: no",
         "send fewer or smaller attachments",
         kind=ModelError,
     ),
     "overloaded in the middle": Case(
-        events(("error", {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})),
+        error_in_stream("overloaded_error", "Overloaded"),
         "529 overloaded_error: Overloaded",
         "name a second model",
         requests=2,
@@ -170,9 +172,7 @@ PASSING = {
     "reset": reset,
     "cut": cut_off(text("I was going to")),
     "ended early": cut_off(text("I was going to"), politely=True),
-    "overloaded in the middle": events(
-        ("error", {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
-    ),
+    "overloaded in the middle": error_in_stream("overloaded_error", "Overloaded"),
     "no start": events(("message_delta", {"type": "message_delta"})),
     "nonsense": events(("message_start", {"type": "message_start", "message": "nonsense"})),
     "broken JSON": raw(200, "text/event-stream", b"event: message_start\ndata: {]\n\n"),
@@ -252,21 +252,23 @@ async def test_a_refused_connection_is_one_line(monkeypatch: pytest.MonkeyPatch)
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://me:secret@127.0.0.1:{port}/")
-    raised = await failing(retries=0)
+    monkeypatch.setattr(anthropic, "RETRIES", 0)
+    raised = await failing()
     assert f"no connection to http://127.0.0.1:{port}: connection refused" in str(raised)
     assert "secret" not in str(raised)
     assert str(raised).endswith("; check the network and ANTHROPIC_BASE_URL, then try again")
     assert type(raised) is ModelUnavailable
-    of_project = await failing(retries=0, base_url=f"http://127.0.0.1:{port}")
+    of_project = await failing(base_url=f"http://127.0.0.1:{port}")
     assert str(of_project).endswith("; check the network and base_url in project.yaml, then try again")
 
 
 @pytest.mark.anyio
 @pytest.mark.proves("A073", "MODEL-ERRORS")
 async def test_a_reset_connection_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(anthropic, "RETRIES", 0)
     with MessagesServer(reset) as server:
         use(server, monkeypatch)
-        raised = await failing(retries=0)
+        raised = await failing()
     assert f"no connection to {server.url}: " in str(raised)
 
 

@@ -13,7 +13,7 @@ from llm_do_mcp.models.attachments import attachment
 from llm_do_mcp.models.select import open_model
 from llm_do_mcp.models.turn import Model, Reply, Request, ToolSpec, Usage
 from llm_do_mcp.toolhost.client import ToolHost
-from tests.models.asking import request
+from tests.models.asking import reply_of, request
 
 PYTHON = """
 import base64
@@ -93,12 +93,12 @@ def scripted(project: Path, toolhost: ToolHost, file: str = "scripted/model.yaml
 
 
 async def answer(model: Model, worker: str, turn: int = 0, words: str = "Hello") -> Reply:
-    return await model.reply(request(words, worker=worker, model=model.name, turn=turn))
+    return await reply_of(model, request(words, worker=worker, model=model.name, turn=turn))
 
 
 async def failing(model: Model, worker: str, turn: int = 0, deadline: float | None = None) -> str:
     with anyio.fail_after(10), pytest.raises(ModelError) as caught:
-        await model.reply(request(worker=worker, model=model.name, turn=turn), deadline=deadline)
+        await reply_of(model, request(worker=worker, model=model.name, turn=turn), deadline=deadline)
     said = str(caught.value)
     assert "\n" not in said
     assert said.startswith(f"worker {worker}: model {model.name}: the script cannot answer: ")
@@ -134,9 +134,9 @@ async def test_python_answers_from_the_request(project: Path, toolhost: ToolHost
     assert (await answer(model, "computed", words="Why?")).content[0]["text"] == "computed was asked: Why?"
     deck = attachment("pipeline/Müller.txt", "Umsatz: 3 Mio. €".encode())
     with_deck = request(worker="computed", messages=({"role": "user", "content": [deck]},))
-    assert (await model.reply(with_deck)).content[0]["text"] == "pipeline/Müller.txt: Umsatz: 3 Mio. €"
+    assert (await reply_of(model, with_deck)).content[0]["text"] == "pipeline/Müller.txt: Umsatz: 3 Mio. €"
     tools = (ToolSpec("list_files", "Lists.", {"type": "object"}), ToolSpec("te", "Searches.", {"type": "object"}))
-    calls = await model.reply(request(worker="computed", turn=4, tools=tools))
+    calls = await reply_of(model, request(worker="computed", turn=4, tools=tools))
     assert calls.stop_reason == "tool_use"
     assert [(call["id"], call["name"], call["input"]) for call in calls.content] == [
         ("call_4_0", "list_files", {"turn": 4}),

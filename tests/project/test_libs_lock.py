@@ -13,7 +13,7 @@ from llm_do_mcp.errors import LibraryChanged, ProjectError
 from llm_do_mcp.project import contents, libslock
 from llm_do_mcp.project.files import ProjectFiles
 from llm_do_mcp.project.libslock import Difference, LibsLock
-from tests.project.conftest import write
+from tests.project.conftest import problems, write
 
 LIBRARY = {
     "lib.yaml": "name: utils\nversion: '2.1'\n",
@@ -156,6 +156,18 @@ print("read no more")
     assert done.stdout == "read no more\n", done.stderr
 
 
+@pytest.mark.proves("LIBS-LOCK-REFUSES", "LIBS-LOCK-WHOLE")
+def test_a_locked_library_of_which_the_folder_has_gone_is_refused_in_one_line(root: Path) -> None:
+    files = locked(root)
+    shutil.rmtree(root)
+    with pytest.raises(LibraryChanged) as caught:
+        files.check_whole()
+    assert str(caught.value) == (
+        "library utils: its folder cannot be opened: no such file or folder; "
+        "look at it, and accept it with `llm-do lib lock`"
+    )
+
+
 @pytest.mark.proves("LIB-LEFTOVERS")
 @pytest.mark.parametrize("folder", ["node_modules", "__pycache__"])
 def test_a_worker_where_caches_lie_is_no_part_of_a_library_and_cannot_be_accepted(root: Path, folder: str) -> None:
@@ -201,6 +213,17 @@ def test_a_lock_that_nobody_can_have_written_is_an_error(root: Path, change: tup
     assert change[0] in text
     with pytest.raises(ProjectError, match=words):
         libslock.parse(text.replace(*change))
+
+
+@pytest.mark.proves("LIBS-LOCK-BROKEN", "PROJECT-ALL-PROBLEMS")
+def test_each_thing_that_is_wrong_with_a_lock_is_told_once() -> None:
+    with pytest.raises(ProjectError) as caught:
+        libslock.parse("versoin: 1\n")
+    assert problems(caught.value) == [
+        "libs.lock:1:1: key 'version' is missing",
+        "libs.lock:1:1: key 'libraries' is missing",
+        "libs.lock:1:1: unknown key 'versoin'; did you mean 'version'?",
+    ]
 
 
 @pytest.mark.proves("LIBS-LOCK-BROKEN")

@@ -69,6 +69,7 @@ def test_a_byte_order_mark_is_no_part_of_the_file(make: Make, tmp_path: Path) ->
     [
         (b"---\nname: \xff\n---\n", "main.worker:2:7: not UTF-8 at byte 10"),
         ("---\ndescription: äöü".encode() + b"\xff\n---\n", "main.worker:2:17: not UTF-8 at byte 23"),
+        ("\ufeffä".encode() + b"\xff\n", "main.worker:1:2: not UTF-8 at byte 5"),
         ("---\nname: x\n---\n".encode("utf-16"), "main.worker: UTF-16"),
     ],
 )

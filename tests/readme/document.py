@@ -1,4 +1,4 @@
-"""The README, taken apart: its sections, its fenced blocks, its tables."""
+"""The README, and those of the examples, taken apart: sections, fenced blocks, tables."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class Command:
         return re.fullmatch(".*?".join(pieces), output.strip(), re.DOTALL) is not None
 
 
-def blocks() -> Iterator[Block]:
+def blocks(readme: str = TEXT) -> Iterator[Block]:
     """All fenced blocks, in their order."""
     section = language = ""
     inside: list[str] | None = None
-    for number, line in enumerate(TEXT.splitlines(), 1):
+    for number, line in enumerate(readme.splitlines(), 1):
         if line.startswith("```") and inside is None:
             language, inside, begins = line[3:], [], number
         elif line == "```" and inside is not None:

@@ -64,6 +64,16 @@ class World:
         values: dict[str, Any] = {"alias": "in", "path": str(self.root), "mode": "rw", **changes}
         return Sandbox([Root(**values)], handles=handles, backend=self.backend, waits=waits)
 
+    @contextlib.contextmanager
+    def usual_and_hasty(self, **changes: Any) -> Iterator[tuple[Sandbox, Sandbox]]:
+        """A sandbox, and one that does not wait, which share the open root."""
+        with (
+            contextlib.closing(Handles()) as handles,
+            self.sandbox(handles=handles, **changes) as usual,
+            self.sandbox(handles=handles, waits=False, **changes) as hasty,
+        ):
+            yield usual, hasty
+
     def around(self) -> dict[str, str]:
         """All files outside the root with their content."""
         base = self.root.parent

@@ -8,7 +8,6 @@ import sys
 import pytest
 
 from llm_do_mcp.errors import FileMissing, SandboxError
-from llm_do_mcp.sandbox.files import Handles
 from llm_do_mcp.sandbox.opener import SMALL, WouldWait
 from tests.sandbox.conftest import World
 
@@ -18,8 +17,7 @@ TEXT = "read at once\n"
 @pytest.mark.proves("SANDBOX-AT-ONCE")
 def test_a_small_file_is_the_same_read_at_once_where_the_system_can(world: World) -> None:
     (world.root / "note.md").write_text(TEXT)
-    keeps = Handles()
-    with world.sandbox(handles=keeps) as usual, world.sandbox(handles=keeps, waits=False) as hasty:
+    with world.usual_and_hasty() as (usual, hasty):
         with pytest.raises(WouldWait):
             hasty.read_text("in", "note.md")  # the folder itself is not open yet
         expected = usual.read_text("in", "note.md", 4, 5)
@@ -33,7 +31,6 @@ def test_a_small_file_is_the_same_read_at_once_where_the_system_can(world: World
         else:
             with pytest.raises(WouldWait):
                 hasty.read_text("in", "note.md")
-    keeps.close()
 
 
 @pytest.mark.proves("SANDBOX-AT-ONCE", "A023")
@@ -45,23 +42,17 @@ def test_whatever_else_there_is_is_left_to_whoever_may_wait(world: World, name: 
     (world.root / "out.md").symlink_to(world.outside / "file.txt")
     (world.root / "linked").symlink_to(world.outside)
     os.mkfifo(world.root / "fifo.md")
-    keeps = Handles()
-    with world.sandbox(handles=keeps) as usual, world.sandbox(handles=keeps, waits=False) as hasty:
+    with world.usual_and_hasty() as (usual, hasty):
         usual.read_text("in", "file.txt")
         with pytest.raises(WouldWait):
             hasty.read_text("in", name)
-    keeps.close()
 
 
 @pytest.mark.proves("SANDBOX-AT-ONCE", "SANDBOX-HIDDEN", "SANDBOX-CAPS")
 def test_what_is_refused_is_refused_at_once_and_a_cap_holds(world: World) -> None:
     (world.root / ".llm-do").mkdir()
     (world.root / ".llm-do" / "runs.sqlite3").write_text("SECRET")
-    keeps = Handles()
-    with (
-        world.sandbox(handles=keeps, max_file_bytes=5) as usual,
-        world.sandbox(handles=keeps, max_file_bytes=5, waits=False) as hasty,
-    ):
+    with world.usual_and_hasty(max_file_bytes=5) as (usual, hasty):
         assert usual.read_text("in", "file.txt").truncated
         with pytest.raises(FileMissing):
             hasty.read_text("in", ".llm-do/runs.sqlite3")
@@ -69,4 +60,3 @@ def test_what_is_refused_is_refused_at_once_and_a_cap_holds(world: World) -> Non
             hasty.read_text("in", "../outside/file.txt")
         with pytest.raises(WouldWait):
             hasty.read_text("in", "file.txt")  # longer than may be read
-    keeps.close()

@@ -162,6 +162,10 @@ def decide(decision: str, note: str | None = None) -> ElicitResult:
     return accept({"decision": decision} if note is None else {"decision": decision, "note": note})
 
 
+YES = {"action": "accept", "content": {"decision": "once"}}
+"""`decide("once")` as it goes over the wire."""
+
+
 class Person:
     """Someone in front of a client.
 
@@ -270,6 +274,11 @@ def text(result: CallToolResult) -> str:
 
 def texts(result: CallToolResult) -> str:
     return "\n".join(block.text for block in result.content if isinstance(block, TextContent))
+
+
+def named(text: str, what: str) -> str:
+    """What a text names: the run of `run_id '…'`, the key of `question '…'`."""
+    return text.partition(f"{what} '")[2].partition("'")[0]
 
 
 def account(result: CallToolResult) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from tests.serving.clients import (
     HANDSHAKE,
     MODERN,
     PATHS,
+    YES,
     Person,
     accept,
     account,
@@ -394,8 +395,7 @@ def test_a_dialog_that_was_withdrawn_takes_no_answer(tmp_path: Path, open_wire: 
     wire.write({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": call}})
     withdrawn = wire.receive(lambda message: message.get("method") == "notifications/cancelled")
     assert withdrawn["params"]["requestId"] == asked["id"]
-    late = {"action": "accept", "content": {"decision": "once"}}
-    wire.write({"jsonrpc": "2.0", "id": asked["id"], "result": late})
+    wire.write({"jsonrpc": "2.0", "id": asked["id"], "result": YES})  # too late
     listed = wire.request("tools/call", {"name": "files_out_list", "arguments": {}})
     assert [file["path"] for file in listed["structuredContent"]["files"]] == ["ledger.txt"]
 

@@ -8,8 +8,8 @@ import signal
 import socket
 import sqlite3
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from tests.serving.clients import (
     Person,
     account,
     decide,
+    named,
     process,
     served,
     shop,
@@ -75,6 +76,20 @@ async def ask(url: str, content: Any = None, **changed: str) -> httpx2.Response:
     raw = json.dumps(body("tools/call", READ)).encode() if content is None else content
     async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         return await http.post(url, content=raw, headers={k: v for k, v in sent.items() if v != "-"})
+
+
+def bare(port: int, method: str, params: dict[str, Any], name: str) -> bytes:
+    """A request as it goes over a connection."""
+    content = json.dumps(body(method, params)).encode()
+    given = {**headers(method, name), "Host": f"127.0.0.1:{port}", "Content-Length": str(len(content))}
+    head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+    return f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + content
+
+
+async def answered_with(reader: asyncio.StreamReader) -> int:
+    """Read the head of an answer: how many bytes follow."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    return int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
 
 
 @pytest.mark.proves("A094")
@@ -256,7 +271,7 @@ async def test_a_call_in_flight_says_how_its_result_is_had(
         assert time.monotonic() - began < 5 and code == 0, service.said
         told = await call
     assert told.is_error and "about to end" in text(told) and "run_wait" in text(told)
-    run = text(told).partition("run_id '")[2].partition("'")[0]
+    run = named(text(told), "run_id")
     async with visitor(serve(tmp_path).url, mode) as client:
         waited = asyncio.create_task(client.call_tool("run_wait", {"run_id": run}))
         await gate.begun()
@@ -301,61 +316,56 @@ async def test_an_answer_is_not_held_back(address: str) -> None:
         writer.close()
 
 
-@pytest.mark.proves("HTTP-SLOW")
-async def test_a_request_that_does_not_come_in_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "REQUEST_WITHIN_S", 0.2)
+@asynccontextmanager
+async def over_http(root: Path) -> AsyncIterator[int]:
+    """A server in this process: its port."""
     listening = serving.Listening.at("127.0.0.1:0")
-    async with served(shop(tmp_path)) as server:
+    async with served(root) as server:
         task = asyncio.create_task(server.run_http_async(listening))
         try:
-            opening = f"POST /mcp HTTP/1.1\r\nHost: {listening.address.named}\r\nContent-Type: application/json\r\n"
-            whole = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
-            for sent, answered in (
-                ("", b""),
-                (opening, b""),
-                (opening + "Content-Length: 9\r\n\r\n{", b""),
-                (whole + opening, b'{"status":"ok"}'),
-            ):
-                reader, writer = await asyncio.open_connection("127.0.0.1", listening.address.port)
-                writer.write(sent.encode())
-                with anyio.fail_after(PATIENCE_S):
-                    assert (await reader.read()).endswith(answered), sent
-                writer.close()
+            yield listening.address.port
         finally:
             task.cancel()
             await asyncio.wait((task,))
+
+
+@pytest.mark.proves("HTTP-SLOW")
+async def test_a_request_that_does_not_come_in_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "REQUEST_WITHIN_S", 0.2)
+    async with over_http(shop(tmp_path)) as port:
+        opening = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+        whole = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+        for sent, answered in (
+            ("", b""),
+            (opening, b""),
+            (opening + "Content-Length: 9\r\n\r\n{", b""),
+            (whole + opening, b'{"status":"ok"}'),
+        ):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(sent.encode())
+            with anyio.fail_after(PATIENCE_S):
+                assert (await reader.read()).endswith(answered), sent
+            writer.close()
 
 
 @pytest.mark.proves("A092", "HTTP-SLOW")
 async def test_an_answer_that_is_not_read_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "READ_WITHIN_S", 1.0)
-    listening = serving.Listening.at("127.0.0.1:0")
     read = {"uri": "llm-do://files/in/long.txt"}
-    content = json.dumps(body("resources/read", read)).encode()
-    named = {**headers("resources/read", read["uri"]), "Host": listening.address.named}
-    head = "".join(f"{name}: {value}\r\n" for name, value in named.items())
-    request = f"POST /mcp HTTP/1.1\r\n{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
-    async with served(shop(tmp_path, files={"in/long.txt": "pear " * 1_900_000})) as server:
-        task = asyncio.create_task(server.run_http_async(listening))
-        try:
-            deaf, slow = [
-                await asyncio.open_connection("127.0.0.1", listening.address.port, limit=1 << 14) for _ in range(2)
-            ]
-            for _, writer in (deaf, slow):
-                writer.write(request)
-            length = int((await slow[0].readuntil(b"\r\n\r\n")).lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-            got, since = 0, time.monotonic()
-            while got < length:  # a little at a time, for longer than whoever reads nothing has
-                got += len(await slow[0].readexactly(min(length - got, 50_000)))
-                await asyncio.sleep(0.01)
-            assert time.monotonic() - since > 1
-            with anyio.fail_after(PATIENCE_S), pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
-                await deaf[0].readexactly(length)
-            for _, writer in (deaf, slow):
-                writer.close()
-        finally:
-            task.cancel()
-            await asyncio.wait((task,))
+    async with over_http(shop(tmp_path, files={"in/long.txt": "pear " * 1_900_000})) as port:
+        deaf, slow = [await asyncio.open_connection("127.0.0.1", port, limit=1 << 14) for _ in range(2)]
+        for _, writer in (deaf, slow):
+            writer.write(bare(port, "resources/read", read, read["uri"]))
+        length = await answered_with(slow[0])
+        got, since = 0, time.monotonic()
+        while got < length:  # a little at a time, for longer than whoever reads nothing has
+            got += len(await slow[0].readexactly(min(length - got, 50_000)))
+            await asyncio.sleep(0.01)
+        assert time.monotonic() - since > 1
+        with anyio.fail_after(PATIENCE_S), pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await deaf[0].readexactly(length)
+        for _, writer in (deaf, slow):
+            writer.close()
 
 
 @pytest.mark.proves("A096")
@@ -387,18 +397,14 @@ def _runs(root: Path) -> list[tuple[str, str]]:
 @pytest.mark.proves("A092", "HTTP-MANY")
 async def test_calls_that_are_sent_without_waiting_are_all_answered(tmp_path: Path, serve: Serve) -> None:
     service = serve(shop(tmp_path))
-    content = json.dumps(body("tools/call", READ)).encode()
-    named = {**headers("tools/call", READ["name"]), "Host": f"127.0.0.1:{service.port}"}
-    head = "".join(f"{name}: {value}\r\n" for name, value in named.items())
-    request = f"POST /mcp HTTP/1.1\r\n{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
+    request = bare(service.port, "tools/call", READ, READ["name"])
 
     async def pipelined(calls: int) -> int:
         reader, writer = await asyncio.open_connection("127.0.0.1", service.port)
         writer.write(request * calls)
         answered = 0
         for _ in range(calls):
-            length = int((await reader.readuntil(b"\r\n\r\n")).lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-            answered += b"three pears" in await reader.readexactly(length)
+            answered += b"three pears" in await reader.readexactly(await answered_with(reader))
         writer.close()
         return answered
 
@@ -411,10 +417,7 @@ async def test_who_does_not_read_holds_up_nobody(tmp_path: Path, serve: Serve) -
     root = shop(tmp_path, files={"in/long.txt": "pear " * 200_000})
     service = serve(root)
     call = {"name": "files_in_read_text", "arguments": {"path": "long.txt", "max_chars": 1_000_000}}
-    content = json.dumps(body("tools/call", call)).encode()
-    named = {**headers("tools/call", call["name"]), "Host": f"127.0.0.1:{service.port}"}
-    head = "".join(f"{name}: {value}\r\n" for name, value in named.items())
-    request = f"POST /mcp HTTP/1.1\r\n{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
+    request = bare(service.port, "tools/call", call, call["name"])
     deaf = []
     for _ in range(20):
         line = await asyncio.open_connection("127.0.0.1", service.port, limit=1)

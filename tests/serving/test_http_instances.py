@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -71,8 +72,7 @@ async def test_one_that_asked_is_killed_before_the_answer(tmp_path: Path, serve:
 
     def kill() -> None:
         asker = next(service for service in services if service.port == balancer.served[-1])
-        asker.process.kill()
-        asker.process.wait(PATIENCE_S)
+        asker.end(signal.SIGKILL)
         killed.append(asker.port)
 
     person = answering(kill, kill)
@@ -131,8 +131,7 @@ async def test_the_same_call_of_a_principal_joins_the_run_of_another(
     mine = account(await call(one, ann))["id"]
     await gate.begun()
     if killed:
-        one.process.kill()
-        one.process.wait(PATIENCE_S)
+        one.end(signal.SIGKILL)
     joined = await call(other, ann)
     assert joined.is_error and account(joined)["id"] == mine
     others = [await call(other, bo), await call(other, ann, extra_context="more")]

@@ -15,7 +15,7 @@ import anyio
 import httpx2
 import pytest
 
-from tests.serving.clients import GO, HANDSHAKE, PATIENCE_S, Person, shop, text, turn, worker, write
+from tests.serving.clients import GO, HANDSHAKE, PATIENCE_S, YES, Person, named, shop, text, turn, worker, write
 from tests.serving.web import Serve, visitor
 
 pytestmark = pytest.mark.anyio
@@ -84,7 +84,7 @@ async def test_what_a_call_asks_comes_on_its_own_stream(tmp_path: Path, serve: S
     async with session(serve(root).url, ASKS) as client, client.call("shop", GO) as messages:
         asked = await anext(messages)
         assert asked["method"] == "elicitation/create"
-        await client.send({"id": asked["id"], "result": {"action": "accept", "content": {"decision": "once"}}})
+        await client.send({"id": asked["id"], "result": YES})
         assert "out/a.txt" in said(await anext(messages))
     assert (root / "out/a.txt").read_text() == "new"
 
@@ -107,8 +107,8 @@ async def test_a_question_is_answered_after_its_call_was_handed_over(tmp_path: P
     async with session(service.url, ASKS) as client:
         async with client.call("shop", GO) as messages:
             asked = await anext(messages)
-            run = said(await anext(messages)).partition("run_id '")[2].partition("'")[0]
-        await client.send({"id": asked["id"], "result": {"action": "accept", "content": {"decision": "once"}}})
+            run = named(said(await anext(messages)), "run_id")
+        await client.send({"id": asked["id"], "result": YES})
         assert "out/a.txt" in await client.result("run_wait", {"run_id": run})
 
 
@@ -121,6 +121,6 @@ async def test_a_question_that_its_call_leaves_behind_is_withdrawn_on_the_other_
     async with visitor(service.url, HANDSHAKE, person) as client:
         handed_over = text(await client.call_tool("shop", GO))
         assert person.asked and not person.withdrawn.is_set()
-        await client.call_tool("run_cancel", {"run_id": handed_over.partition("run_id '")[2].partition("'")[0]})
+        await client.call_tool("run_cancel", {"run_id": named(handed_over, "run_id")})
         with anyio.fail_after(PATIENCE_S):
             await person.withdrawn.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.serving.clients import PATIENCE_S, shop, turn, write
+from tests.serving.clients import PATIENCE_S, YES, shop, turn, write
 from tests.serving.test_tasks import ASKS
 from tests.serving.web import Serve, Service, bearer, body, headers, token
 
-YES = {"action": "accept", "content": {"decision": "once"}}
 Ask = Callable[..., dict[str, Any]]
 
 
@@ -83,8 +83,7 @@ def test_what_a_task_asks_is_answered_at_another_instance(tmp_path: Path, serve:
     there("tasks/update", {"taskId": identifier, "inputResponses": {first: YES}}, identifier)
     while [first] == [*(asked := until(there, identifier, "input_required")["inputRequests"])]:
         pass
-    services[0].process.kill()
-    services[0].process.wait(PATIENCE_S)
+    services[0].end(signal.SIGKILL)
     there("tasks/update", {"taskId": identifier, "inputResponses": dict.fromkeys(asked, YES)}, identifier)
     assert not until(there, identifier, "completed")["result"].get("isError")
     assert all((root / "out" / name).read_text() == "new" for name in ("a.txt", "b.txt"))

@@ -23,10 +23,12 @@ from tests.serving.clients import (
     GO,
     PATIENCE_S,
     READ,
+    YES,
     Gate,
     Person,
     account,
     decide,
+    named,
     shop,
     text,
     texts,
@@ -176,7 +178,7 @@ async def test_the_tool_that_approves_needs_the_scope_too(tmp_path: Path, serve:
     service = serve(stall(tmp_path / "shop"), "--tokens", str(file), "--approve-tool")
     async with visitor(service.url, ERAS[1], token=writes) as client:
         waits = await client.call_tool("shop", GO)
-        key = text(waits).partition("(question '")[2].partition("'")[0]
+        key = named(text(waits), "question")
         answer = {"run_id": account(waits)["id"], "question": key, "decision": "once"}
         assert "scope 'approve'" in text(await client.call_tool("run_approve", answer))
     async with visitor(service.url, ERAS[1], token=both) as client:  # the same person, with the other token
@@ -195,7 +197,7 @@ async def test_to_others_a_run_does_not_exist(tmp_path: Path, serve: Serve, mode
     async with visitor(service.url, mode, token=ann) as hers, visitor(service.url, mode, token=bo) as his:
         waits = await hers.call_tool("shop", GO)
         run = account(waits)["id"]
-        key = text(waits).partition("(question '")[2].partition("'")[0]
+        key = named(text(waits), "question")
         decided = {"question": key, "decision": "once"}
         for tool, more in (("run_wait", {}), ("run_cancel", {}), ("run_approve", decided)):
             refused = await his.call_tool(tool, {"run_id": run, **more})
@@ -270,10 +272,7 @@ async def test_a_request_state_is_of_no_use_to_others(tmp_path: Path, serve: Ser
 
     asked = (await round_(ann, {}))["result"]
     (key,) = asked["inputRequests"]
-    answered = {
-        "requestState": asked["requestState"],
-        "inputResponses": {key: {"action": "accept", "content": {"decision": "once"}}},
-    }
+    answered = {"requestState": asked["requestState"], "inputResponses": {key: YES}}
     assert (await round_(bo, answered))["error"]["code"] == -32602
     assert not (root / "out/a.txt").exists()
     assert (await round_(ann, answered))["result"]["resultType"] == "complete"

@@ -25,7 +25,7 @@ from llm_do_mcp.project.load import load_project
 from llm_do_mcp.serving.names import Names
 from llm_do_mcp.serving.server import ProjectServer
 from llm_do_mcp.serving.several import SeveralProjects
-from tests.serving.clients import account, client_of, serving, shop, turn, worker
+from tests.serving.clients import account, client_of, serving, shop, text, turn, worker
 from tests.serving.clients import write as writes
 
 pytestmark = pytest.mark.anyio
@@ -114,6 +114,23 @@ async def test_a_prompt_has_the_workers_own_instructions_and_names_the_tools(tmp
     named = {line.split(": ")[1].split(",")[0] for line in lines if line.startswith("- ")}
     assert named <= tools and '"required": ["n"]' in how.text
     assert json.loads(what.text) == {"topic": "pears", "depth": 3}
+
+
+ECHOES = """\
+def reply(request):
+    return request["messages"][0]["content"][0]["text"]
+"""
+
+
+@pytest.mark.proves("PROMPT-TEXT")
+async def test_a_prompt_asks_in_the_words_that_the_workers_own_model_gets(tmp_path: Path, mode: str) -> None:
+    schema = {"type": "object", "properties": {"topic": {"type": "string"}}}
+    files = {"main.worker": worker({"input_schema": schema}), "model.py": ECHOES}
+    given = {"topic": "grüne Äpfel, 青"}
+    async with serving(shop(tmp_path, files=files), mode) as client:
+        _, what = (await client.get_prompt("shop", given)).messages
+        assert isinstance(what.content, TextContent)
+        assert what.content.text == text(await client.call_tool("shop", given))
 
 
 SHAPES = {

@@ -26,11 +26,13 @@ from tests.cli.commands import LLM_DO, PATIENCE_S, SERVE, environment
 from tests.serving.clients import (
     GO,
     MODERN,
+    YES,
     Person,
     account,
     client_of,
     command,
     decide,
+    named,
     process,
     shop,
     text,
@@ -206,7 +208,7 @@ async def test_what_follows_a_run_finds_its_project(tmp_path: Path, mode: str) -
         waits = [await client.call_tool(name, GO) for name in ("north", "south")]
         for name, told in zip(("north", "south"), waits, strict=True):
             run = account(told)["id"]
-            key = text(told).partition("(question '")[2].partition("'")[0]
+            key = named(text(told), "question")
             answer = {"run_id": run, "question": key, "decision": "once"}
             assert text(await client.call_tool("run_approve", answer)).startswith("taken")
             assert not (await client.call_tool("run_wait", {"run_id": run})).is_error
@@ -266,7 +268,7 @@ def test_tasks_are_of_their_project(tmp_path: Path, open_wire: Open) -> None:
     assert task["resultType"] == "task"
     while (task := wire.request("tasks/get", {"taskId": task["taskId"]}))["status"] == "working":
         pass
-    responses = {key: {"action": "accept", "content": {"decision": "once"}} for key in task["inputRequests"]}
+    responses = dict.fromkeys(task["inputRequests"], YES)
     wire.request("tasks/update", {"taskId": task["taskId"], "inputResponses": responses})
     while (task := wire.request("tasks/get", {"taskId": task["taskId"]}))["status"] != "completed":
         pass

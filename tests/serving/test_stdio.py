@@ -26,6 +26,7 @@ from tests.serving.clients import (
     HANDSHAKE,
     MODERN,
     PATIENCE_S,
+    YES,
     Gate,
     Person,
     Wire,
@@ -320,7 +321,7 @@ def test_a_state_is_only_good_for_its_own_call(tmp_path: Path, open_wire: Open, 
     wire = open_wire(command(shop(tmp_path)), MODERN, capabilities={"elicitation": {}})
     given = {"path": "a.txt", "content": "x"}
     asked = wire.answer(wire.call("files_out_write_text", given))["result"]
-    answer = {name: {"action": "accept", "content": {"decision": "once"}} for name in asked["inputRequests"]}
+    answer = dict.fromkeys(asked["inputRequests"], YES)
     state = asked["requestState"]
     tool = "files_out_read_text" if change == "tool" else "files_out_write_text"
     arguments = {**given, "content": "y"} if change == "arguments" else given

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.serving.clients import FILES, MODERN, Wire, command, shop, turn, worker, write
+from tests.serving.clients import FILES, MODERN, YES, Wire, command, shop, turn, worker, write
 from tests.serving.conftest import Open
 from tests.serving.test_sampling import lent
 from tests.serving.test_tasks import ASKS, CAN, task, until
 
 LENDS = {"sampling": {"tools": {}}, **CAN}
 BOTH = {**LENDS, **ASKS}
-YES = {"action": "accept", "content": {"decision": "once"}}
 
 
 def says(words: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 
 from llm_do_mcp.serving.tasks import IDENTIFIER
 from tests.cli.commands import LLM_DO
-from tests.serving.clients import MODERN, PATIENCE_S, Gate, Wire, command, shop, turn, write
+from tests.serving.clients import MODERN, PATIENCE_S, YES, Gate, Wire, command, named, shop, turn, write
 from tests.serving.conftest import Open
 
 CAN = {"extensions": {IDENTIFIER: {}}}
@@ -115,9 +115,8 @@ def test_a_call_goes_on_as_a_task(tmp_path: Path, open_wire: Open) -> None:
     [key] = asked["inputRequests"]
     plain.close()
     wire = open_wire(command(tmp_path), MODERN, capabilities=ASKS)
-    answers = {key: {"action": "accept", "content": {"decision": "once"}}}
-    state = asked["requestState"]
-    made = wire.request("tools/call", {**call, "requestState": state, "inputResponses": answers})
+    brought = {"requestState": asked["requestState"], "inputResponses": {key: YES}}
+    made = wire.request("tools/call", {**call, **brought})
     assert made["resultType"] == "task" and made.keys().isdisjoint({"requestState", "inputRequests"})
     assert not until(wire, made["taskId"], "completed")["result"].get("isError")
     assert (tmp_path / "out" / "new.txt").read_text() == "new"
@@ -168,7 +167,7 @@ def test_a_task_that_has_ended_stays_so_whatever_becomes_of_its_run(tmp_path: Pa
     wire = open_wire(command(tmp_path, *options), MODERN, capabilities=CAN)
     identifier = task(wire)["taskId"]
     told = until(wire, identifier, "completed")["result"]
-    key = told["content"][0]["text"].partition("(question '")[2].partition("'")[0]
+    key = named(told["content"][0]["text"], "question")
     if end == "answered":
         answer = {"run_id": identifier, "question": key, "decision": "once"}
         wire.request("tools/call", {"name": "run_approve", "arguments": answer})
@@ -189,8 +188,7 @@ def test_each_task_has_its_own_time_for_its_questions(tmp_path: Path, open_wire:
     wire = open_wire(command(tmp_path, *options), MODERN, capabilities=ASKS)
     first = task(wire)["taskId"]
     [key] = until(wire, first, "input_required")["inputRequests"]
-    answer = {"action": "accept", "content": {"decision": "once"}}
-    wire.request("tasks/update", {"taskId": first, "inputResponses": {key: answer}})
+    wire.request("tasks/update", {"taskId": first, "inputResponses": {key: YES}})
     until(wire, first, "completed")
     second = task(wire)["taskId"]
     assert [*until(wire, second, "input_required")["inputRequests"]] == [key], "a key is one of its run"

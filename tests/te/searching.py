@@ -96,6 +96,13 @@ def te(
     )
 
 
+def next_handle() -> int:
+    """The number that the next handle will have: as before, where none has been left open."""
+    handle = os.dup(0)
+    os.close(handle)
+    return handle
+
+
 def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
     """Write files, with the folders they lie in."""
     for name, content in files.items():

@@ -230,6 +230,32 @@ def _told(hit: str) -> tuple[str, str]:
     return number, text.strip()
 
 
+@pytest.mark.proves("TE-PATTERNS", "TE-BUILT-IN")
+@pytest.mark.usefixtures("either_search")
+@pytest.mark.parametrize(
+    ("pattern", "hits"),
+    [
+        ("a\\W*|ab+", ["1: AB", "1: abb", "2: Ab"]),
+        ("ab+\\w?|b", ["1: ABW", "1: abb", "2: AbW"]),
+        ("[[:upper:]]|ab*", ["1: AB", "1: W", "1: abb", "2: Ab", "2: W"]),
+        ("A\\W*|Ab+", ["1: A", "2: Ab"]),
+        ("a\\\\W*|B+", ["1: B"]),
+    ],
+)
+def test_the_longest_is_found_in_whatever_case_smart_case_leaves(tmp_path: Path, pattern: str, hits: list[str]) -> None:
+    write(tmp_path, {"a.txt": "ABW! abb\nAbW\n"})
+    assert search(["grep", "-S", "-oE", pattern, "a.txt"], tmp_path).hits == [f"a.txt:{hit}" for hit in hits]
+
+
+@pytest.mark.proves("TE-LONG-LINES", "TE-BUILT-IN")
+@pytest.mark.usefixtures("either_search")
+def test_the_longest_is_cut_as_any_line_is(tmp_path: Path) -> None:
+    write(tmp_path, {"a.txt": "語" * 700 + "x\n"})
+    first, longest = (search(["grep", "-oE", pattern], tmp_path) for pattern in ("語+x", "(語|語語)+x|語x+"))
+    assert longest.hits == first.hits and longest.meta == first.meta
+    assert first.hits[0].startswith("a.txt:1: " + "語" * 299)
+
+
 @pytest.mark.proves("TE-PATTERNS", "A107", "TE-STOP")
 def test_no_choice_of_alternatives_takes_forever_or_all_memory(tmp_path: Path) -> None:
     write(tmp_path, {"a.txt": "a" * 300_000 + "c\n", "b.txt": "found\n"})
@@ -245,12 +271,11 @@ def test_no_choice_of_alternatives_takes_forever_or_all_memory(tmp_path: Path) -
 @pytest.mark.proves("TE-GREP", "TE-BUILT-IN")
 @pytest.mark.skipif(not _is_gnu(), reason="there is no GNU grep")
 @pytest.mark.parametrize("guard", GUARDS)
-@pytest.mark.parametrize("program", ["", "/nowhere/rg"])
+@pytest.mark.usefixtures("either_search")
 @pytest.mark.parametrize("words", ["-m1 -A2", "-m1 -C9", "-m2 -B1", "-m2 -A1", "-m3 -C1", "-v -m1 -A4", "-m9 -C1"])
 def test_behind_the_last_hit_that_is_wanted_there_are_only_lines_around_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, program: str, guard: str
+    tmp_path: Path, words: str, guard: str
 ) -> None:
-    monkeypatch.setenv("TE_RG", program)
     write(tmp_path, {"a.txt": "foo 1\nfoo 2\nbar 3\nfoo 4\nfoo 5\nbar 6\nbar 7\nfoo 8\n", "b\n1:x": "bar\nfoo\nfoo"})
     printed = subprocess.run(
         [str(GREP), "-n", *words.split(), "foo", "a.txt"], cwd=tmp_path, capture_output=True, check=False, text=True
@@ -265,11 +290,8 @@ def test_behind_the_last_hit_that_is_wanted_there_are_only_lines_around_it(
 
 @pytest.mark.proves("TE-BINARY", "TE-BUILT-IN")
 @pytest.mark.parametrize("guard", GUARDS)
-@pytest.mark.parametrize("program", ["", "/nowhere/rg"])
-def test_lines_around_a_hit_hide_no_binary_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, guard: str
-) -> None:
-    monkeypatch.setenv("TE_RG", program)
+@pytest.mark.usefixtures("either_search")
+def test_lines_around_a_hit_hide_no_binary_file(tmp_path: Path, guard: str) -> None:
     write(tmp_path, {"e.bin": b"y\nfoo\0\n", "late.bin": b"y\nfoo\n" + b"y\n" * 90_000 + b"foo\0\n"})
     write(tmp_path, {"a.txt": "y\nfoo\n"})
     write(tmp_path, {"no.bin": b"y\n\0\n", ".llm-doignore": "unlisted.bin\n", "unlisted.bin": b"y\nfoo\0\n"})

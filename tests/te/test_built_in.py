@@ -69,6 +69,11 @@ grep -io '[a-z]*' odd.txt
 grep -iF 'İ' odd.txt
 grep -iP 'İ|x' odd.txt
 grep -io 'İ b' odd.txt
+grep -So '[[:upper:]]i' odd.txt
+grep -So '[[:upper:]]' odd.txt
+grep -So 'I\\|\\Wi' odd.txt
+grep -SoP '\\Wi' odd.txt
+grep -SoF '\\Wi' odd.txt
 grep -o '[[:punct:]]*' odd.txt
 grep -oE '[^[:punct:][:space:]]+' odd.txt
 grep -i '\\<*n' odd.txt

@@ -161,13 +161,10 @@ def test_what_is_named_and_may_not_be_read_is_told_so(tmp_path: Path) -> None:
 
 @POSIX
 @pytest.mark.proves("A027")
-@pytest.mark.parametrize("program", ["", "/nowhere/rg"])
+@pytest.mark.usefixtures("either_search")
 @pytest.mark.parametrize("guard", GUARDS)
-def test_a_sparse_terabyte_costs_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guard: str, program: str
-) -> None:
+def test_a_sparse_terabyte_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guard: str) -> None:
     """What is not named and binary is left out where it is more than can be read in a part of the time."""
-    monkeypatch.setenv("TE_RG", program)
     monkeypatch.setattr(grep, "WITH_BINARY_SHARE", 0.02)
     write(tmp_path, {"a.txt": "needle\n", "head.bin": "needle\n"})
     with open(tmp_path / "zeros.bin", "wb") as file:
@@ -397,13 +394,10 @@ def test_binary_files_are_counted_not_printed(tmp_path: Path, guard: str) -> Non
 
 
 @pytest.mark.proves("TE-BINARY")
-@pytest.mark.parametrize("program", ["", "/nowhere/rg"])
+@pytest.mark.usefixtures("either_search")
 @pytest.mark.parametrize("guard", GUARDS)
-def test_a_text_with_a_nul_is_counted_wherever_it_lies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guard: str, program: str
-) -> None:
+def test_a_text_with_a_nul_is_counted_wherever_it_lies(tmp_path: Path, guard: str) -> None:
     """As with GNU grep, for which a NUL ends a line too."""
-    monkeypatch.setenv("TE_RG", program)
     write(tmp_path, {"a.log": b"needle\0x\nneedle\n", "b.txt": "needle\n", "c.bin": b"x\0y", "d/e.bin": b"needle\0"})
     write(tmp_path, {".llm-do/f.bin": b"needle\0", "z.key": b"needle\0", "\n\n.bin": b"\0needle"})
     in_docs = {"docs": tmp_path}

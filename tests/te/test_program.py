@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from llm_do_mcp.te.program import Program
+from tests.te.searching import next_handle
 
 
 @pytest.fixture(params=["in our folder", "in another one"])
@@ -65,13 +66,10 @@ def test_one_that_is_killed_says_so(folder: Path) -> None:
 
 @pytest.mark.proves("TE-PROGRAM")
 def test_one_that_is_not_there_leaves_no_handle(folder: Path) -> None:
-    before = os.dup(0)
-    os.close(before)
+    before = next_handle()
     with pytest.raises(OSError):
         Program([str(folder / "nothing")], folder=str(folder))
-    after = os.dup(0)
-    os.close(after)
-    assert after == before
+    assert next_handle() == before
 
 
 @pytest.mark.proves("TE-PROGRAM")

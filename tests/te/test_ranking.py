@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from llm_do_mcp.te.asides import KINDS, Asides
 from llm_do_mcp.te.languages import language_of
 from llm_do_mcp.te.symbol import NONE, WEAK, Symbol, literal_in, name_asked_for
-from tests.te.searching import GUARDS, search, write
+from tests.te.searching import GUARDS, next_handle, search, write
 
 DEFINED = {
     "a.py": ["def name(self):", "    async def name(", "class name(Base):", "name = 3", "name: int = 3"],
@@ -388,11 +387,9 @@ def test_many_notes_on_binary_files_are_no_lines_of_the_file_before(tmp_path: Pa
 def test_a_large_result_with_many_definitions_is_looked_through_no_further(tmp_path: Path) -> None:
     uses = "    return needle(with_some_arguments, and_with_others)\n" * 15_000
     write(tmp_path, {f"{number}.py": "def needle():\n" * (300 * (number == 3)) + uses for number in range(4)})
-    before = os.dup(0)
-    os.close(before)
+    before = next_handle()
     answer = search("te grep needle", tmp_path)
-    after = os.dup(0)
-    os.close(after)
+    after = next_handle()
     assert answer.meta["matches"] == 60_300
     assert answer.hits[0] == "3.py:1: def needle():"
     assert after == before, "the search that ran ahead is ended, and has left no handle"

@@ -86,11 +86,7 @@ def test_previews_and_times_are_in_force(tmp_path: Path) -> None:
 
 @pytest.mark.proves("TE-WORKSPACE", "TE-PATHS")
 @pytest.mark.skipif(os.name != "posix", reason="links need rights on Windows")
-@pytest.mark.parametrize("program", ["", "/nowhere/rg"])
-def test_links_lead_out_of_the_workspace_only_where_that_is_allowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
-) -> None:
-    monkeypatch.setenv("TE_RG", program)
+def test_links_lead_out_of_the_workspace_only_where_that_is_allowed(tmp_path: Path, either_search: str) -> None:
     inside = write(tmp_path / "in", {"a/x.txt": "needle\n"})
     write(tmp_path / "out", {"o.txt": "needle\n"})
     (inside / "away").symlink_to("../out")
@@ -107,7 +103,7 @@ def test_links_lead_out_of_the_workspace_only_where_that_is_allowed(
     for command in commands:
         answer = search(command, inside, guard="none", settings=allowed)
         assert answer.hits and "error" not in answer.meta, command
-    if not program:  # the built-in search follows no link
+    if not either_search:  # the built-in search follows no link
         hits = search("grep -R needle .", inside, guard="none", settings=allowed).hits
         assert "away/o.txt:1: needle" in hits and "inner/x.txt:1: needle" in hits
 
@@ -201,11 +197,8 @@ def test_paths_are_those_of_the_working_folder_wherever_the_root_is(tmp_path: Pa
 
 @pytest.mark.proves("TE-WORKSPACE", "TE-NOTHING-SEARCHED", "TE-BUILT-IN")
 @pytest.mark.parametrize("guard", ["none", "kernel", "verify"])
-@pytest.mark.parametrize("program", ["", "/nowhere/rg"])
-def test_ignore_files_hold_as_they_are_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, guard: str
-) -> None:
-    monkeypatch.setenv("TE_RG", program)
+@pytest.mark.usefixtures("either_search")
+def test_ignore_files_hold_as_they_are_set(tmp_path: Path, guard: str) -> None:
     write(tmp_path, {".gitignore": "built/\n", ".llm-doignore": "secret/\n*.key\n", "a.py": "needle\n"})
     write(tmp_path, {"built/b.py": "needle\n", "secret/c.py": "needle\n", "d/e.key": "needle\n"})
     respects, ignores = Settings({}), Settings({"workspace": {"respect_gitignore": False}})

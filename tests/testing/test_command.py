@@ -224,6 +224,9 @@ def test_a_recording_outside_the_project_is_neither_read_nor_written(tmp_path: P
     assert (refused.returncode, refused.stderr.count("\n"), (tmp_path / "x.json").exists()) == (2, 1, False)
     failed = llm_do("test", root, "--record", "last", "tests/x.json")
     assert failed.returncode == 0 and ", which is failed, not done, in tests/x.json;" in failed.stdout
+    (root / "away").symlink_to(tmp_path)
+    led_out = llm_do("test", root, "--record", "last", "away/x.json")
+    assert (led_out.returncode, led_out.stderr.count("\n"), (tmp_path / "x.json").exists()) == (1, 1, False)
 
 
 @pytest.mark.proves("TEST-NO-CLIENT")

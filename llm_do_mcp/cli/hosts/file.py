@@ -30,6 +30,16 @@ def read(path: Path) -> dict[str, Any]:
     return _object(path, _text(path, _bytes(path)))
 
 
+def servers(path: Path, section: str) -> dict[str, Any]:
+    """The servers that a configuration file has, by their names.
+
+    Raises:
+        UsageError: It cannot be read; says where.
+    """
+    found = read(path).get(section)
+    return found if isinstance(found, dict) else {}
+
+
 def put(path: Path, keys: Sequence[str], value: Any) -> Path | bool | None:
     """Put one value into a configuration file, which is made where it is missing.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 MAX_DEPTH = 200
@@ -29,7 +29,6 @@ class NotJson(Exception):
 
 @dataclass
 class _Member:
-    name: str
     starts: int
     value: _Value
 
@@ -40,16 +39,15 @@ class _Value:
 
     Args:
         data: As Python has it.
-        members: Of an object; None for anything else.
+        members: Of an object, by their names, in the text's order; None for anything else.
         comma: Whether a comma follows the last member.
     """
 
     starts: int
     ends: int = 0
     data: Any = None
-    members: list[_Member] | None = None
+    members: dict[str, _Member] | None = None
     comma: bool = False
-    names: dict[str, _Value] = field(default_factory=dict)
 
 
 def read(text: str) -> Any:
@@ -78,11 +76,11 @@ def put(text: str, path: Sequence[str], value: Any) -> str:
         if at.members is None:
             place = ".".join(path[:depth]) or "the whole"
             raise NotJson(text, at.starts, f"{place} is no object, so there is no place for {'.'.join(path[depth:])}")
-        if name not in at.names:
+        if name not in at.members:
             for inner in reversed(path[depth + 1 :]):
                 value = {inner: value}
             return _insert(text, at, name, value)
-        at = at.names[name]
+        at = at.members[name].value
     indent = _indent_of_line(text, at.starts)
     return text[: at.starts] + _render(text, value, indent) + text[at.ends :]
 
@@ -96,13 +94,14 @@ def merged(data: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str
 def _insert(text: str, into: _Value, name: str, value: Any) -> str:
     """A new member behind the last one, and behind the comments there."""
     assert into.members is not None
+    there = list(into.members.values())
     outer = _indent_of_line(text, into.starts)
     inner = outer + _unit(text)
-    if into.members and (own := _own_line_indent(text, into.members[0].starts)) is not None:
+    if there and (own := _own_line_indent(text, there[0].starts)) is not None:
         inner = own
     end = "\r\n" if "\r\n" in text else "\n"
-    ends = into.members[-1].value.ends if into.members else into.starts + 1
-    comma = "," if into.members and not into.comma else ""
+    ends = there[-1].value.ends if there else into.starts + 1
+    comma = "," if there and not into.comma else ""
     between = text[ends : into.ends - 1].rstrip()
     member = f"{json.dumps(name, ensure_ascii=False)}: {_render(text, value, inner)}"
     return f"{text[:ends]}{comma}{between}{end}{inner}{member}{end}{outer}{text[into.ends - 1 :]}"
@@ -173,7 +172,7 @@ class _Reader:
         return str(text), ends
 
     def _object(self, at: int, depth: int) -> _Value:
-        made = _Value(at, members=[], data={})
+        made = _Value(at, members={}, data={})
         assert made.members is not None
         place = self._skip(at + 1)
         while not self._is(place, "}"):
@@ -182,14 +181,13 @@ class _Reader:
             if not self._is(place, '"'):
                 raise self._wrong(place, 'a name in `"` or `}` is expected here')
             name, ends = self._string(place)
-            if name in made.names:
+            if name in made.members:
                 raise self._wrong(place, f"the name {name!r} is here twice")
             colon = self._skip(ends)
             if not self._is(colon, ":"):
                 raise self._wrong(colon, "`:` is expected here")
             value = self._value(self._skip(colon + 1), depth + 1)
-            made.members.append(_Member(name, place, value))
-            made.names[name], made.data[name] = value, value.data
+            made.members[name], made.data[name] = _Member(place, value), value.data
             place = self._skip(value.ends)
             made.comma = self._is(place, ",")
             place = self._skip(place + 1) if made.comma else place

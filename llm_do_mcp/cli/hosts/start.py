@@ -89,7 +89,7 @@ def environment(given: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def bare(added: dict[str, str]) -> dict[str, str]:
+def bare(added: Mapping[str, str]) -> dict[str, str]:
     """The environment of a server that a host starts: what its entry says, and nothing of this terminal's."""
     return {**{name: os.environ[name] for name in _SYSTEM if name in os.environ}, **added}
 

@@ -20,7 +20,6 @@ class Host:
 
     Args:
         name: As the command line has it.
-        title: As people know it.
         section: The key under which it has its servers.
         places: Platform → its configuration file, "" for every other platform; `~`, `$CONFIG` and `$APPDATA` in it
             are replaced.
@@ -29,7 +28,6 @@ class Host:
     """
 
     name: str
-    title: str
     section: str
     places: Mapping[str, str]
     then: str
@@ -61,17 +59,17 @@ def _application(folder: str, file: str) -> dict[str, str]:
 
 _STDIO = {"type": "stdio"}
 _HOSTS = (
-    Host("claude-desktop", "Claude Desktop", "mcpServers", _application("Claude", "claude_desktop_config.json"),
+    Host("claude-desktop", "mcpServers", _application("Claude", "claude_desktop_config.json"),
          "quit Claude Desktop and start it again"),
-    Host("claude-code", "Claude Code", "mcpServers", {"": "~/.claude.json"}, "start a new session", _STDIO),
-    Host("vscode", "VS Code", "servers", _application("Code/User", "mcp.json"),
+    Host("claude-code", "mcpServers", {"": "~/.claude.json"}, "start a new session", _STDIO),
+    Host("vscode", "servers", _application("Code/User", "mcp.json"),
          "start the server from the command palette (MCP: List Servers)", _STDIO),
-    Host("cursor", "Cursor", "mcpServers", {"": "~/.cursor/mcp.json"}, "switch the server on in Cursor's settings"),
-    Host("windsurf", "Windsurf", "mcpServers", {"": "~/.codeium/windsurf/mcp_config.json"},
+    Host("cursor", "mcpServers", {"": "~/.cursor/mcp.json"}, "switch the server on in Cursor's settings"),
+    Host("windsurf", "mcpServers", {"": "~/.codeium/windsurf/mcp_config.json"},
          "refresh the servers in Windsurf's settings"),
-    Host("zed", "Zed", "context_servers", {WINDOWS: "$APPDATA/Zed/settings.json", "": "~/.config/zed/settings.json"},
+    Host("zed", "context_servers", {WINDOWS: "$APPDATA/Zed/settings.json", "": "~/.config/zed/settings.json"},
          "Zed starts it by itself", {"source": "custom"}),
-    Host("gemini-cli", "Gemini CLI", "mcpServers", {"": "~/.gemini/settings.json"}, "start a new session"),
+    Host("gemini-cli", "mcpServers", {"": "~/.gemini/settings.json"}, "start a new session"),
 )  # fmt: skip
 HOSTS: Mapping[str, Host] = {host.name: host for host in _HOSTS}
 

@@ -14,12 +14,12 @@ from mcp.server.auth.provider import AccessToken
 from pydantic import AnyHttpUrl, TypeAdapter, ValidationError
 
 from llm_do_mcp.errors import UsageError
+from llm_do_mcp.serving.http.address import LOOPBACK_NAMES
 from llm_do_mcp.serving.http.keys import Keys
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Signatures with a public key only: a token that is signed with what everybody may read proves nothing."""
 LEEWAY_S = 30
-_NEARBY = ("127.0.0.1", "localhost", "[::1]")
 _ADDRESS = TypeAdapter(AnyHttpUrl)
 
 
@@ -45,7 +45,7 @@ class Issuer:
             raise UsageError("--oauth-audience: say for whom tokens must be issued, such as this server's address")
         for option, text in (("--oauth-issuer", self.issuer), ("--oauth-jwks", self.jwks)):
             address = web_address(text)
-            if address is None or (address.scheme != "https" and address.host not in _NEARBY):
+            if address is None or (address.scheme != "https" and address.host not in LOOPBACK_NAMES):
                 raise UsageError(f"{option} {text}: give an https address")
 
 
