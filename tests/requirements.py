@@ -121,7 +121,7 @@ section(
         "TE-JSON": "`--json` is one JSON object with all that the envelope has, within the budget.",
         "TE-HOT-ZONE": "The header of a cut answer names the deepest folder that holds half of the hits.",
         "TE-LINES": "A hit is one line of path, number and text.",
-        "TE-LONG-LINES": "A long line is cut around the match, and it is said that it is cut and how to see it.",
+        "TE-LONG-LINES": "A long line is cut around the match; it is said that it is, and the handle has it whole.",
         "TE-MEMORY": "Memory does not grow with the number of matches.",
         "TE-NO-PROGRAM": "No configuration makes a search run a program.",
         "TE-NOT-ITSELF": "No search finds the log, or what was kept.",

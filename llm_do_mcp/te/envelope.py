@@ -161,8 +161,8 @@ class Frame:
         budget: Characters the whole answer may have, header and line ends included.
         form: How it is written.
         style: How much of what it tells.
-        keep: Keeps the lines that the sections have not taken, and returns the handle by which they are asked for, or
-            "" where they could not be kept. None: nothing is kept.
+        keep: Keeps the lines that the sections have not taken, and those that are cut, and returns the handle by which
+            they are asked for, or "" where they could not be kept. None: nothing is kept.
     """
 
     __slots__ = ("budget", "form", "keep", "not_kept", "style", "truncated")
@@ -294,14 +294,9 @@ def compose(
     form, style, budget, notes = frame.form, frame.style, frame.budget, tuple(notes)
     for section in sections:
         section.settle(form, style)
-    if _fits(sections, budget) and all(section.is_whole() for section in sections):
-        if cut := _cut(sections):
-            told = {**fields(False), "truncated": True, "cut_lines": cut}
-            answer = form.answer(command, told, notes, [*_texts(sections), cut_lines(cut)])
-        else:
-            answer = form.answer(command, fields(False), notes, _texts(sections))
+    if _fits(sections, budget) and not _cut(sections) and all(section.is_whole() for section in sections):
+        answer = form.answer(command, fields(False), notes, _texts(sections))
         if len(answer) <= budget:
-            frame.truncated = cut > 0
             return answer
     frame.truncated = True
     for section in sections:
@@ -317,10 +312,11 @@ def compose(
     lines = [] if overview is None else [f"# TE: {line}" for line in overview(room // OVERVIEW_SHARE)]
     _share_out(sections, room - sum(map(form.size, lines)), style.crumb_room)
     ended = [section.fill(section.size) and section.is_whole() for section in sections]
-    handle = frame.keep(sections) if frame.keep and not all(ended) else ""
+    cut = _cut(sections)
+    handle = frame.keep(sections) if frame.keep and (cut or not all(ended)) else ""
     begun = opening(handle)  # keeping lines has read them
     left = budget - len(form.answer(command, begun, notes, lines)) - sum(section.size for section in sections)
-    of_cut = cut_lines(cut) if (cut := _cut(sections)) else ""
+    of_cut = cut_lines(cut, handle=handle) if cut else ""
     if of_cut and form.size(of_cut) + LEAST_BREADCRUMB * ended.count(False) <= left:
         left -= form.size(of_cut)
     else:
@@ -360,9 +356,10 @@ def _share_out(sections: Sequence[Section], room: int, crumb_room: int) -> None:
         section.fill(section.size + room - sum(other.size for other in sections))
 
 
-def cut_lines(number: int) -> str:
-    """The breadcrumb of lines that are shown in part."""
-    return f"# TE: {number} long line{'s' if number > 1 else ''} cut: te cat -n FILE:LINE shows one whole"
+def cut_lines(number: int, *, handle: str = "") -> str:
+    """The breadcrumb of lines that are shown in part; all of them are whole behind the handle, where there is one."""
+    told = f"# TE: {number} long line{'s' if number > 1 else ''} cut: te cat -n FILE:LINE shows one whole"
+    return f"{told}, the handle all" if handle else told
 
 
 def _cut(sections: Iterable[Section]) -> int:

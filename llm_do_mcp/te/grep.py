@@ -12,6 +12,7 @@ them is larger than can be read, the search begins again without those that were
 from __future__ import annotations
 
 import os
+from collections import deque
 from contextlib import suppress
 
 from llm_do_mcp.te.accounts import Accounts
@@ -116,7 +117,7 @@ class Grep:
     def recalled(
         self, facts: tuple[dict[int, int], list[str | None]], pieces: Iterable[bytes], budget: int
     ) -> Iterator[tuple[int, Iterable[Line]]]:
-        """The sections of this search without searching again, and then, as -1, the lines that were not printed."""
+        """The sections of this search without searching again; then, as -1, what was printed in part or not at all."""
         corrected, mounts = facts
         here = {place.root: place.root.mount for place in self.places}
         self.workspace.remount(mounts)
@@ -129,23 +130,47 @@ class Grep:
             for number, section in enumerate(self.hits.sections(budget)):
                 yield number, section.rest()
             for index, count in enumerate(self.accounts.counts):
-                if count and (index in corrected or not self.accounts.is_kept(index)):
-                    yield -1, self.hits.written(index, self._beyond(index, here))
+                if count and (self.hits.cut_lines(index) or index in corrected or not self.accounts.is_kept(index)):
+                    yield -1, self._whole(index, here)
         finally:
             self.accounts.close()
 
-    def _beyond(self, index: int, mounts: Mapping[Root, str | None]) -> Iterator[bytes]:
-        """The lines of a file behind the last that was printed; ripgrep streams them, since it reads one file."""
+    def _whole(self, index: int, mounts: Mapping[Root, str | None]) -> Iterator[Line]:
+        """The lines of a file that are shown in part, and those behind the last that was printed: all of each.
+
+        Where the file has changed, so that some of them are not there, what had been printed of those has to do.
+        """
+        last, missing = self.accounts.last_number(index), self.hits.cut_lines(index)
+
+        def wanted() -> Iterator[bytes]:
+            nonlocal missing
+            for line in self._printed_whole(index, mounts):
+                if not (number := parted(line)[0]):
+                    continue
+                is_cut = int(number) <= last and self.hits.cuts(line)
+                missing -= is_cut
+                if is_cut or int(number) > last:
+                    yield line
+
+        yield from self.hits.written(index, wanted(), whole=True)
+        if missing > 0:
+            printed = (line for _, line in self.accounts.lines(index))
+            yield from deque((line for line in self.hits.written(index, printed) if line.is_cut), missing)
+
+    def _printed_whole(self, index: int, mounts: Mapping[Root, str | None]) -> Iterator[bytes]:
+        """The lines of a file, long ones whole; ripgrep streams them, since it reads one file."""
+        from llm_do_mcp.te.relined import whole_lines
+
         root, relative = self.workspace.locate(self.accounts.paths[index])
-        last = self.accounts.last_number(index)
-        flags = [*self._patterns(), *self._filters(), *self._format(self.query.max_count)]
+        flags = [*self._patterns(), *self._filters(), *self._format(self.query.max_count, whole=True)]
         search = self.ripgrep.start([*flags, "--", f"{mounts[root]}/{relative}"])
-        rest: bytes | None = None  # None until the heading has ended
-        for piece in self._printed(search):
-            *whole, rest = ((rest or b"") + (piece if rest is not None else piece.partition(b"\0")[2])).split(b"\n")
-            for line in whole:
-                number = parted(line)[0]
-                if number and int(number) > last:
+        heading = True
+        for lines in whole_lines(self._printed(search, whole=True)):
+            for line in lines:
+                if heading:
+                    _, nul, line = line.partition(b"\0")
+                    heading = not nul
+                if not heading:
                     yield line
 
     def _begin(self) -> None:
@@ -295,15 +320,15 @@ class Grep:
         listed = self.ripgrep.start(["--files-with-matches", *arguments], patience=patience)
         self.accounts.add_binary(listed.all().split(b"\0")[:-1])
 
-    def _printed(self, search: Search) -> Iterator[bytes]:
-        """What ripgrep prints, changed where it does not do as grep does."""
+    def _printed(self, search: Search, *, whole: bool = False) -> Iterator[bytes]:
+        """What ripgrep prints, changed where it does not do as grep does; `whole`: long lines were asked for whole."""
         query = self.query
         if self.longest is None and not (query.context and query.max_count):
             return search.pieces()
         from llm_do_mcp.te.relined import at_most, occurrences, relined
 
         if self.longest is not None:
-            return relined(search.pieces(), occurrences(self.longest.find, offsets=self.verify))
+            return relined(search.pieces(), occurrences(self.longest.find, offsets=self.verify, whole=whole))
         return relined(search.pieces(), at_most(query.max_count or 0, offsets=self.verify))
 
     def _read_list(self, pieces: Iterable[bytes]) -> None:
@@ -515,8 +540,8 @@ class Grep:
             flags.append("--path-separator=/")
         return flags
 
-    def _format(self, most: int | None = PER_FILE) -> list[str]:
-        """How ripgrep prints; of one file at most so many lines."""
+    def _format(self, most: int | None = PER_FILE, *, whole: bool = False) -> list[str]:
+        """How ripgrep prints; of one file at most so many lines, of a long one a part, or else the whole."""
         query = self.query
         limit = [] if query.max_count is None else [f"--max-count={query.max_count}"]
         listed = {
@@ -531,7 +556,7 @@ class Grep:
         flags = ["--line-number", "--heading", "--null", "--with-filename"]
         if limits := [number for number in (most, query.max_count) if number is not None]:
             flags.append(f"--max-count={min(limits)}")
-        if self.longest is None:
+        if self.longest is None and not whole:
             flags.extend((f"--max-columns={COLUMNS}", "--max-columns-preview"))
         if self.verify:
             flags.append("--byte-offset")

@@ -120,15 +120,23 @@ class Hits:
                 sections.append(Section(self._lines(files, own, budget), part.total, part.breadcrumb, share))
         return sections
 
-    def written(self, index: int, printed: Iterable[bytes]) -> Iterator[Line]:
-        """Lines of one file as they are shown."""
+    def written(self, index: int, printed: Iterable[bytes], *, whole: bool = False) -> Iterator[Line]:
+        """Lines of one file as they are shown; `whole`: all of a long line was printed, and is to be shown."""
         file = self._writer.file(index)
         try:
             for line in printed:
-                if (shown := file.line(parted(line))) is not None:
+                if (shown := file.line(parted(line), whole=whole)) is not None:
                     yield shown
         finally:
             file.close()
+
+    def cut_lines(self, index: int) -> int:
+        """How many of the lines of one file have been shown in part."""
+        return self._writer.cut_lines.get(index, 0)
+
+    def cuts(self, printed: bytes) -> bool:
+        """Whether a line, all of which was printed, is otherwise shown in part."""
+        return self._writer.cuts(self._writer.text_of(parted(printed)))
 
     def hot_zone(self) -> str:
         """The deepest folder that holds half of all hits, or else the one that holds most, and how much that is."""

@@ -7,7 +7,8 @@ ends with a line; only a line that is longer than a chunk goes on in the next, a
 
 The text of a large search is not written when the search is answered: that would take longer than the search. What
 ripgrep has printed is kept instead, with what is needed to put the same lines into the same order once more, and
-how many of them the answer had shown; the text is made from that when the handle is first used.
+how many of them the answer had shown; the text is made from that when the handle is first used. Long lines, of which
+an answer shows a part, are read from their files then, and stand whole at the text's end.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
             ...
 
         def recalled(self, facts: Any, pieces: Iterable[bytes], budget: int) -> Iterator[tuple[int, Iterable[Line]]]:
-            """The sections of an answer of this budget, by number, and then (number -1) what no section had."""
+            """The sections of an answer of this budget, by number; then (-1) what none had, or had only in part."""
             ...
 
 
@@ -77,12 +78,14 @@ def make(again: Callable[[Mapping[str, Any]], Recallable], recipe: BinaryIO, fil
     about = marshal.load(recipe)
     pieces = iter(lambda: recipe.read(_PIECE), b"")
     sections = again(about).recalled(about["facts"], pieces, about["budget"])
-    _write(file, (line for number, lines in sections for line in _after(about["taken"], number, lines)))
+    _write(file, (line for number, lines in sections for line in _left_out(about["taken"], number, lines)))
 
 
-def _after(taken: Sequence[int], number: int, lines: Iterable[Line]) -> Iterator[Line]:
-    shown = taken[number] if 0 <= number < len(taken) else 0
-    return (line for at, line in enumerate(lines) if at >= shown)
+def _left_out(taken: Sequence[int], number: int, lines: Iterable[Line]) -> Iterable[Line]:
+    if number < 0:
+        return lines
+    shown = taken[number] if number < len(taken) else 0
+    return (line for at, line in enumerate(lines) if at >= shown and not line.is_cut)
 
 
 def _write(file: BinaryIO, lines: Iterable[Line]) -> None:

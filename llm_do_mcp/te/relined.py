@@ -24,15 +24,9 @@ def relined(pieces: Iterable[bytes], of_file: Callable[[], Change]) -> Iterator[
         of_file: Called for each file; what it returns is called for each line of it.
     """
     change: Change | None = None  # None between files, where a line belongs to a path
-    begun: list[bytes] = []
-    for piece in pieces:
-        *whole, rest = piece.split(b"\n")
-        if whole:
-            whole[0] = b"".join((*begun, whole[0]))
-            begun.clear()
-        begun.append(rest)
+    for lines in whole_lines(pieces):
         written: list[bytes] = []
-        for line in whole:
+        for line in lines:
             path, nul, text = line.rpartition(b"\0")
             if nul:
                 change = of_file()
@@ -42,10 +36,21 @@ def relined(pieces: Iterable[bytes], of_file: Callable[[], Change]) -> Iterator[
                 continue
             first, *others = change(text) if parted(text)[0] else (text,)  # else it parts groups, or is a note
             written += [path + nul + first, *others]
-        if written:
-            yield b"\n".join((*written, b""))
+        yield b"\n".join((*written, b""))
+
+
+def whole_lines(pieces: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """The lines of an output that is cut wherever, as many at a time as have come."""
+    begun: list[bytes] = []
+    for piece in pieces:
+        *whole, rest = piece.split(b"\n")
+        if whole:
+            whole[0] = b"".join((*begun, whole[0]))
+            begun.clear()
+            yield whole
+        begun.append(rest)
     if rest := b"".join(begun):
-        yield rest
+        yield [rest]
 
 
 def at_most(hits: int, *, offsets: bool) -> Callable[[], Change]:
@@ -72,13 +77,18 @@ def at_most(hits: int, *, offsets: bool) -> Callable[[], Change]:
     return of_file
 
 
-def occurrences(find: Callable[[str], Iterable[tuple[int, int]]], *, offsets: bool) -> Callable[[], Change]:
+def occurrences(
+    find: Callable[[str], Iterable[tuple[int, int]]], *, offsets: bool, whole: bool
+) -> Callable[[], Change]:
     """Of each line only what is found in it, a line for each; an empty one where that is nothing.
 
     Args:
         find: Where in a text what is to be shown begins and ends.
         offsets: Whether an offset stands before each text.
+        whole: Whether all of a long one is wanted, and not what ripgrep prints of it.
     """
+
+    printed = bytes if whole else preview
 
     def change(line: bytes) -> Iterable[bytes]:
         number, mark, text = parted(line)
@@ -87,7 +97,7 @@ def occurrences(find: Callable[[str], Iterable[tuple[int, int]]], *, offsets: bo
             offset, _, text = text.partition(mark)
         shown = decoded(text)
         return [
-            number + mark + _placed(offset, mark, shown[:start]) + preview(encoded(shown[start:end]))
+            number + mark + _placed(offset, mark, shown[:start]) + printed(encoded(shown[start:end]))
             for start, end in find(shown)
         ] or [number + mark + (offset + mark if offsets else b"")]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from llm_do_mcp.te.roots import Root, Workspace
 
 COLUMNS = 512
-"""Bytes of a line that ripgrep prints."""
+"""Characters that ripgrep prints of a line which has more bytes than that."""
 LINE_CHARACTERS = 300
 BEFORE = 80
 """Characters before the match that a line which is cut keeps."""
@@ -55,6 +55,8 @@ class Writer:
         self.verify = verify
         self.changed: dict[int, int] = {}
         """By file, the lines that were found and are not there (any more): neither shown nor counted."""
+        self.cut_lines: dict[int, int] = {}
+        """By file, the lines that were written in part."""
 
     def listed(self, index: int) -> Iterator[Line]:
         """A file in the lists (`-l`) and counts (`-c`)."""
@@ -73,8 +75,8 @@ class Writer:
         return File(self, index, name, root, relative)
 
     def text_of(self, parts: Parts) -> bytes:
-        """A hit's text in what ripgrep printed."""
-        return parts[2].partition(b":")[2] if self.verify else parts[2]
+        """A line's text in what ripgrep printed."""
+        return parts[2].partition(parts[1])[2] if self.verify else parts[2]
 
     def is_empty(self, text: bytes) -> bool:
         """Whether this is an empty match, which `grep -o` does not print."""
@@ -82,8 +84,7 @@ class Writer:
 
     def cut(self, text: bytes, file: File, number: int, *, long: bool) -> tuple[str, bool]:
         """A line's text as it is shown, and whether that is a part of it. `long`: only its beginning was printed."""
-        text = text.removeprefix(_BYTE_ORDER_MARK)
-        text = text.rstrip() if self._query.context else text.strip()
+        text = self._trimmed(text)
         if len(text) <= LINE_CHARACTERS and not long:
             return shown_text(text, LINE_CHARACTERS), False
         at, begun = self.place_in(text), False
@@ -94,6 +95,19 @@ class Writer:
         if long or len(shown) > LINE_CHARACTERS:
             return self._part(shown, before, begun=begun), True
         return shown, False
+
+    def whole(self, text: bytes) -> str:
+        """A line's text as it is shown, however long."""
+        text = self._trimmed(text)
+        return shown_text(text, len(text))
+
+    def cuts(self, text: bytes) -> bool:
+        """Whether `cut` shows a part of a line of this text."""
+        return len(text) > LINE_CHARACTERS and (_is_long(text) or len(self.whole(text)) > LINE_CHARACTERS)
+
+    def _trimmed(self, text: bytes) -> bytes:
+        text = text.removeprefix(_BYTE_ORDER_MARK)
+        return text.rstrip() if self._query.context else text.strip()
 
     def _part(self, shown: str, before: int, *, begun: bool) -> str:
         if begun or before + len(self._around) > LINE_CHARACTERS:
@@ -116,8 +130,13 @@ class File:
         self._relative = relative
         self._original = _Original(root, relative) if writer.verify else None
 
-    def line(self, parts: Parts) -> Line | None:
-        """A line that ripgrep printed as it is shown, or None if there is nothing to be seen."""
+    def line(self, parts: Parts, *, whole: bool = False) -> Line | None:
+        """A line that ripgrep printed as it is shown, or None if there is nothing to be seen.
+
+        Args:
+            parts: What was printed.
+            whole: Whether all of a long line was printed, and is to be shown.
+        """
         number, separator, text = parts
         if not number:
             return Line("--")
@@ -127,16 +146,22 @@ class File:
         if self._writer.is_empty(text):
             return None
         is_hit = separator == b":"
-        long = len(text) >= COLUMNS and _CUT in text[-64:]
+        long = not whole and len(text) >= COLUMNS and _CUT in text[-64:]
         if long:
             text = text[: text.rindex(_CUT)]
+            long = _is_long(text)
         if self._original is not None and not self._original.has(int(offset), text):
             changed = self._writer.changed
             changed[self._index] = changed.get(self._index, 0) + is_hit
             return None
         mark = ":" if is_hit else "-"
         name = f"{self._name}{mark}" if self._name else ""
-        shown, is_cut = self._writer.cut(text, self, int(number), long=long)
+        if whole:
+            shown, is_cut = self._writer.whole(text), False
+        else:
+            shown, is_cut = self._writer.cut(text, self, int(number), long=long)
+        if is_cut:
+            self._writer.cut_lines[self._index] = self._writer.cut_lines.get(self._index, 0) + 1
         return Line(f"{name}{number.decode()}{mark} {shown}", int(is_hit), self._index, is_cut=is_cut)
 
     def around(self, number: int) -> tuple[bytes, int] | None:
@@ -149,7 +174,7 @@ class File:
             if os.fstat(handle).st_size > LARGEST_LOOKED_INTO:
                 return None
             for _ in range(number):
-                line = file.readline()
+                line = file.readline().rstrip(b"\r\n")
         at = self._writer.place_in(line)
         if at < 0:
             return None
@@ -192,6 +217,11 @@ def _opens(root: Root, relative: str) -> bool:
 def preview(text: bytes, columns: int = COLUMNS) -> bytes:
     """A line of a file as ripgrep prints it: of a long one so many characters."""
     return text if len(text) < columns else encoded(decoded(text[: 4 * columns])[:columns]) + _OMITTED
+
+
+def _is_long(text: bytes) -> bool:
+    """Whether this is as much as ripgrep prints of a line: where characters have several bytes it may be all of it."""
+    return len(text) >= COLUMNS and len(decoded(text)) >= COLUMNS
 
 
 def parted(printed: bytes) -> Parts:

@@ -71,13 +71,15 @@ def read(text: str, code: int = 0) -> Answer:
     lines = text.split("\n")
     assert lines[0] == BEGIN, text[:200]
     assert lines[2] == END, text[:200]
-    assert lines[-1] == "", "the last line ends"
-    assert lines == [*text.splitlines(), ""], "nothing that was found breaks a line"
-    rest = lines[3:-1]
+    meta = json.loads(lines[1])
+    if not meta.get("continues"):
+        assert lines.pop() == "", "the last line ends"
+    assert lines == text.splitlines(), "nothing that was found breaks a line"
+    rest = lines[3:]
     return Answer(
         text=text,
         code=code,
-        meta=json.loads(lines[1]),
+        meta=meta,
         notes=[line for line in rest if line.startswith("[TE] ")],
         hits=[line for line in rest if not line.startswith(("[TE] ", "# TE: "))],
         breadcrumb="".join(line for line in rest if line.startswith("# TE: ")),

@@ -64,6 +64,47 @@ def test_every_character_that_was_left_out_is_served_once(tmp_path: Path, comman
     )
 
 
+LONG = {
+    "short.py": "needle\n" * 30,
+    "wide.py": "語" * 180 + "needle\n" + "語" * 290 + "needle\n" + "é" * 480 + "needle\n",
+    "a.js": "x = 1\n" + "ä" * 700 + "needle" + "ö" * 5_000 + "\n" + "x" * 505 + "needle\n" + " " * 600 + "needle\n",
+    "b.js": ("needle" + "y" * 40_000 + "needle\n") * 3 + "no newline, needle" + "z" * 1_000,
+}
+
+
+@pytest.mark.proves("TE-HANDLE", "TE-LONG-LINES", "TE-BUILT-IN")
+@pytest.mark.usefixtures("either_search")
+@pytest.mark.parametrize("flags", ["", "-C1", "-o", "-oE", "-v", "-m2 -A1", "-i"])
+@pytest.mark.parametrize("guard", GUARDS)
+def test_what_was_cut_out_of_long_lines_is_served_too(tmp_path: Path, flags: str, guard: str) -> None:
+    tree = write(tmp_path / "tree", LONG)
+    patterns = {"-o": ["needle.*"], "-oE": ["n(e|eedle.*)"], "-v": ["x = 1"]}.get(flags, ["needle"])
+    plain = ["grep", "-rnH", *flags.split(), *patterns, *sorted(LONG)]
+    printed = subprocess.run(plain, cwd=tree, env={**os.environ, "LC_ALL": "C.UTF-8"}, capture_output=True, check=True)
+    lines = [re.split("[:-]", line, maxsplit=2) for line in printed.stdout.decode().splitlines() if line != "--"]
+    wanted = Counter((name, int(number), text.strip()) for name, number, text in lines)
+    for budget in (1_000, 5_000):
+        kept = {"guard": guard, "budget": budget, "session": "s", "folder": str(tmp_path / "kept")}
+        answer = search(["grep", *flags.split(), *patterns], tree, **kept)
+        assert answer.meta["truncated"] and answer.meta.get("cut_lines", 0) == sum("…" in hit for hit in answer.hits)
+        behind = "".join(left_out(answer, tree, tmp_path / "kept", guard=guard, budget=budget))
+        assert "…" not in behind and "# TE" not in behind
+        shown = [hit for hit in answer.hits if "…" not in hit]
+        served = [re.split("[:-]", line, maxsplit=2) for line in [*shown, *behind.splitlines()] if line != "--"]
+        assert Counter((name, int(number), text.strip()) for name, number, text in served) == wanted
+
+
+@pytest.mark.proves("TE-HANDLE")
+def test_of_a_long_line_that_is_gone_the_handle_has_what_was_printed(tmp_path: Path) -> None:
+    tree = write(tmp_path / "tree", {"a.js": "needle" + "y" * 9_000 + "\n", "b.js": "needle" + "z" * 9_000 + "\n"})
+    kept = {"guard": "none", "session": "s", "folder": str(tmp_path / "kept")}
+    first = search("te grep needle", tree, **kept)
+    (tree / "a.js").unlink()
+    rest = search(f"te --handle {first.meta['handle']}", tree, **kept)
+    assert sorted(rest.hits) == [f"a.js:1: needle{'y' * 293}…", f"b.js:1: needle{'z' * 9_000}"]
+    assert rest.breadcrumb == "# TE: 1 long line cut: te cat -n FILE:LINE shows one whole"
+
+
 @pytest.mark.proves("TE-HANDLE")
 def test_what_ripgrep_did_not_print_of_a_large_file_is_served_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -167,7 +208,8 @@ def test_a_handle_that_is_none_is_an_error(tmp_path: Path, arguments: Sequence[s
 
 
 CRUMB = re.compile(
-    r"# TE: (\d+ more( lines?| definitions?)?( in (\d+ files?|[a-z ]+))?(: \S.*[\d)s])?|.* left out|\d+ long .* whole)"
+    r"# TE: (\d+ more( lines?| definitions?)?( in (\d+ files?|[a-z ]+))?(: \S.*[\d)s])?|.* left out"
+    r"|\d+ long .* (whole|all))"
 )
 """A breadcrumb that is whole, or only tells how much it is."""
 

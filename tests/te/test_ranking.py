@@ -335,7 +335,7 @@ def test_a_line_that_is_cut_is_told_and_how_to_see_it(tmp_path: Path) -> None:
     line = "ä" * 600 + "needle" + "ö" * 600
     tree = write(tmp_path / "tree", {"a.js": f"x\n{line}\n", "b.js": "needle\n" * 100, "c.js": f"{line}\n" * 3})
     told = "# TE: 4 long lines cut: te cat -n FILE:LINE shows one whole"
-    answer = search("te grep needle", tree)
+    answer = search("te grep needle", tree)  # of no session, which has no handles
     assert (answer.meta["truncated"], answer.meta["cut_lines"], answer.meta["matches"]) == (True, 4, 104)
     assert answer.breadcrumb == told and "handle" not in answer.meta
     assert search("te grep needle a.js", tree).breadcrumb == told.replace("4 long lines", "1 long line")
@@ -350,9 +350,11 @@ def test_a_line_that_is_cut_is_told_and_how_to_see_it(tmp_path: Path) -> None:
         assert answer.left_out + len(answer.hits) == 104
     kept = {"session": "s", "folder": str(tmp_path / "kept"), "guard": "none", "budget": 900}
     first = search("te grep needle b.js c.js", tree, **kept)
+    cut = sum(hit.endswith("…") for hit in first.hits)
+    assert f"# TE: {cut} long line" in first.breadcrumb and "whole, the handle all" in first.breadcrumb
     rest = search(f"te --handle {first.meta['handle']}", tree, **{**kept, "budget": 9_000})
-    cut = [sum(hit.endswith("…") for hit in each.hits) for each in (first, rest)]
-    assert sum(cut) == 3 and f"# TE: {cut[1]} long line" in rest.breadcrumb, "what the handle serves tells it too"
+    assert [hit for hit in rest.hits if "ö" in hit] == [f"c.js:{number}: {line}" for number in (1, 2, 3)]
+    assert "long line" not in rest.breadcrumb, "what the handle serves is whole"
 
 
 @pytest.mark.proves("TE-LONG-LINES")
