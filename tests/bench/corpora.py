@@ -24,13 +24,13 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "llm-
 class Corpus:
     """A tree of source, and how its definitions are known.
 
-    `truth` is `ast` (Python's parser), `typescript` (its compiler's), or the language and kinds for which `ctags` is
-    asked. `fetch` puts archives into a
-    folder, or the `tree` itself. `parts` are the parts of the archives that are kept.
+    Each of `truths` is `ast` (Python's parser), `typescript` (its compiler's), or the language and kinds for which
+    `ctags` is asked. `fetch` puts archives into a folder, or the `tree` itself. `parts` are the parts of the archives
+    that are kept.
     """
 
     name: str
-    truth: str
+    truths: tuple[str, ...]
     fetch: Callable[[Path], None]
     parts: tuple[str, ...] = ("",)
 
@@ -119,13 +119,13 @@ def npm(*names: str) -> Callable[[Path], None]:
 
 
 CORPORA = (
-    Corpus("django", "ast", sdist("django==5.2")),
-    Corpus("stdlib", "ast", standard_library),
-    Corpus("cpython", "C:fsugtd", debian("python3.11"), ("Include/", "Modules/", "Objects/", "Parser/", "Python/")),
-    Corpus("typescript", "typescript", npm("effect", "rxjs", "zod"), ("src/",)),
-    Corpus("go", "Go:ftsi", debian("golang-1.19"), ("src/",)),
-    Corpus("rust", "Rust:fPsgitMn", debian("rustc"), ("compiler/", "library/", "src/tools/")),
+    Corpus("django", ("ast",), sdist("django==5.2")),
+    Corpus("stdlib", ("ast",), standard_library),
+    Corpus("cpython", ("C:fsugtd",), debian("python3.11"), ("Include/", "Modules/", "Objects/", "Parser/", "Python/")),
+    Corpus("typescript", ("typescript", "TypeScript:fcgia"), npm("effect", "rxjs", "zod"), ("src/",)),
+    Corpus("go", ("Go:ftsi",), debian("golang-1.19"), ("src/",)),
+    Corpus("rust", ("Rust:fPsgitMn",), debian("rustc"), ("compiler/", "library/", "src/tools/")),
 )
-TYPESCRIPT = Corpus("typescript-compiler", "", npm("typescript@5.9"), ("lib/typescript.js",))
+TYPESCRIPT = Corpus("typescript-compiler", (), npm("typescript@5.9"), ("lib/typescript.js",))
 """Tells what is defined in TypeScript, of which ctags misses a seventh."""
 LINUX = Corpus("linux", "", debian("linux"))
