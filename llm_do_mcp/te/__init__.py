@@ -6,9 +6,8 @@ nothing of workers or of MCP, and imports nothing of the rest of the project. It
 engine of the `te` tool.
 
 Read `invocation.py` (a command from its words to its answer), `envelope.py` (what answers are like) and `grep.py` (how
-one is found) first. Modules here import as little as
-they can, since the command pays for each import at every call: no `re`, `json`, `argparse`, `dataclasses` or
-`pathlib` on the usual path.
+one is found) first. Modules here import as little as they can, since the command pays for each import at every call:
+no `re`, `json`, `argparse`, `dataclasses` or `pathlib` on the usual path.
 """
 
 from __future__ import annotations

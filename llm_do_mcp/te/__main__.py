@@ -80,7 +80,9 @@ def _answer(arguments: list[str]) -> tuple[str, int]:
     if is_raw or not settings.enabled:
         from llm_do_mcp.te.raw import run_raw
 
-        return run_raw(command if is_raw else arguments, tell)
+        if is_raw:
+            return run_raw(command, tell)
+        return run_raw(arguments, tell, called="te, which is switched off here (enabled = false),")
     invocation = Invocation(
         Terms(
             roots={".": folder},

@@ -124,8 +124,6 @@ class Cat:
         place = self.workspace.resolve(path)[0]
         if place.size is None:
             raise TeError("not_a_file", f"{one_line(path)} is a folder: te find {one_line(path)} -maxdepth 1 lists it")
-        if not place.root.shows(place.relative):
-            raise TeError("path_not_found", f"no such file or folder: {one_line(path)}")
         return place
 
     def _totals(self) -> dict[str, int | str]:

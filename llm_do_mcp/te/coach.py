@@ -31,7 +31,11 @@ def report(arguments: Sequence[str], log: Log | None, frame: Frame) -> str:
         raise TeError("no_telemetry", "no log is kept here: [tool_envelope.telemetry] in llmc.toml switches it on")
     found = scores(log.events())
     lines = list(_lines(found))
-    told = Section((Line(line, 1) for line in lines), lambda: len(lines), lambda taken, _: f"# TE: {len(lines)} lines")
+    told = Section(
+        (Line(line, 1) for line in lines),
+        lambda: len(lines),
+        lambda taken, _: f"# TE: {len(lines) - len(taken)} more lines",
+    )
     scored = sum(map(len, found.values()))
     return compose("coach", lambda _: {"strategies": len(found), "scored": scored}, (), [told], frame)
 

@@ -226,7 +226,8 @@ def _thinned(
 def _patterns(name: str, languages: Iterable[Language]) -> list[str]:
     """What a line must have that could define the name, in these languages; first that a keyword introduces it.
 
-    It is more than `symbol.py` accepts, and never less. The fewer forms there are to look for, the faster it is.
+    It is more than `symbol.py` accepts, and never less, but for fields and variables with a type, which are among many
+    hits not worth a search of their own. The fewer forms there are to look for, the faster it is.
     """
     name = name.replace("$", "\\$")
     words = {word for language in languages for word in language.keywords | language.binders}
@@ -236,7 +237,7 @@ def _patterns(name: str, languages: Iterable[Language]) -> list[str]:
     found = []
     if words:
         # Whatever stands before the keyword: so ripgrep looks for the keywords, which are rarer than the name.
-        found.append(rf"(?:{caseless}{keywords}|func \([^)]*\))\s+(?:<\S+>\s+)?[\"`*&\w.:<>,?]*{name}")
+        found.append(rf"(?:{caseless}{keywords}|func \([^)]*\))\s+(?:<\S+>\s+)?[\"`*&\w.:<>,?\[\]]*{name}")
     for form, pattern in _FORMS.items():
         if not forms.isdisjoint(form.split()):
             found.append(_START + pattern.replace("NAME", name))

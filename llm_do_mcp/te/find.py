@@ -109,8 +109,6 @@ class Find:
     def _walk_one(self, place: Place, path: str, depth: int) -> None:
         name = place.root.alias if depth else os.path.basename(path.rstrip("/")) or "."
         start = Entry(place.root, None, place.relative, name, place.kind, depth)
-        if place.kind != "d" and not place.root.shows(place.relative):
-            return
         self._take(start)
         if place.kind == "d" and start.enter:
             for entry in self.walk.below(place, depth, self.expression.deepest):

@@ -21,11 +21,11 @@ from llm_do_mcp.te.handles import usual_folder
 from llm_do_mcp.te.hits import Hits
 from llm_do_mcp.te.options import MAX_PATTERN_CHARACTERS, Query, parse
 from llm_do_mcp.te.patience import Interrupted, Patience
-from llm_do_mcp.te.pattern import NOTHING, choices, invalid, is_lower, translate
-from llm_do_mcp.te.ripgrep import Ripgrep, Search
+from llm_do_mcp.te.pattern import NOTHING, choices, invalid, is_lower, literal, translate
+from llm_do_mcp.te.ripgrep import NAMED_AT_ONCE, Blocked, Ripgrep, Search
 from llm_do_mcp.te.roots import Place, Root, Workspace, escaped_glob
 from llm_do_mcp.te.settings import KEPT
-from llm_do_mcp.te.text import one_line, passable, shown_text
+from llm_do_mcp.te.text import is_text, one_line, passable, shown_text
 from llm_do_mcp.te.writing import COLUMNS, parted
 
 TYPE_CHECKING = False
@@ -44,9 +44,12 @@ WITHOUT_LONG_LINES = "64M"
 """Files above this are skipped in a second attempt, where a line did not fit into ripgrep's memory."""
 WITH_BINARY_SHARE = 1 / 6
 """The part of the time, after which a search of folders begins again without binary files."""
-_RECOUNTED_AT_ONCE = 200
 _SHORTEST = 3
 """Bytes of the shortest line that ripgrep prints: a digit, a colon and its end."""
+_READ_FIRST = 3
+"""Bytes that ripgrep reads of a file before all others: as many as may mark an encoding."""
+_GIVEN_UP = b": PCRE2: error matching: "
+"""What ripgrep says of a file that it does not search to its end."""
 
 
 class Grep:
@@ -65,8 +68,8 @@ class Grep:
         self.verify = workspace.guarded and not confined
         self.notes: list[str] = []
         self.fields: dict[str, int | str] = {}
-        self.capped: list[int] = []
-        """The files that met the cap of the first pass."""
+        self.corrected: list[int] = []
+        """The files whose numbers a second look has corrected, or was about to."""
         self.selects = False
         """Whether a line was selected, where files are listed or counted: with `-L` in a file that is not."""
         self.longest: Longest | None = None
@@ -82,7 +85,7 @@ class Grep:
         _check(self.query.patterns or [])
         self._begin()
         if self.ripgrep.missing:
-            self.notes.insert(0, f"searched by the slower built-in search: {self.ripgrep.missing}")
+            self._tell_of_built_in()
 
     def run(self, frame: Frame) -> tuple[str, int]:
         """The answer, and grep's exit code: 0 matches, 1 none, 2 an error.
@@ -111,7 +114,7 @@ class Grep:
         """What `recalled` needs: the counts that were corrected, how paths start, and all that was printed."""
         if self.query.output != "lines":
             return None
-        corrected = {index: self.accounts.counts[index] for index in self.capped}
+        corrected = {index: self.accounts.counts[index] for index in self.corrected}
         return (corrected, self.workspace.mounts()), self.accounts.spool.pieces()
 
     def recalled(
@@ -129,22 +132,52 @@ class Grep:
                 self.accounts.counts[index] = count
             for number, section in enumerate(self.hits.sections(budget)):
                 yield number, section.rest()
-            for index, count in enumerate(self.accounts.counts):
-                if count and (self.hits.cut_lines(index) or index in corrected or not self.accounts.is_kept(index)):
-                    yield -1, self._whole(index, here)
+            large = {index for index in range(len(self.accounts.counts)) if not self.accounts.is_kept(index)}
+            large.update(corrected)
+            cut = [index for index in self.hits.cut_lines if index not in large]
+            for first in range(0, len(cut), NAMED_AT_ONCE):
+                yield -1, self._whole_of_some(cut[first : first + NAMED_AT_ONCE], here)
+            for index in sorted(large):
+                if self.accounts.counts[index]:
+                    yield -1, self._whole(index, self._printed_whole(self._mounted(index, here)))
         finally:
             self.accounts.close()
 
-    def _whole(self, index: int, mounts: Mapping[Root, str | None]) -> Iterator[Line]:
+    def _whole_of_some(self, files: Sequence[int], mounts: Mapping[Root, str | None]) -> Iterator[Line]:
+        """The lines of files that are shown in part, with one search for all the files."""
+        paths = [self._mounted(index, mounts) for index in files]
+        again = Accounts(lambda paths: [True] * len(paths))
+        try:
+            for piece in self._printed_of(*paths, whole=True):
+                again.feed(piece)
+            again.finish()
+            found = {path: at for at, path in enumerate(again.paths) if again.is_kept(at)}
+            for index, path in zip(files, paths, strict=True):
+                at = found.get(os.fsencode(path))
+                lines = self._printed_whole(path) if at is None else (line for _, line in again.lines(at))
+                yield from self._whole(index, lines)
+        finally:
+            again.close()
+
+    def _mounted(self, index: int, mounts: Mapping[Root, str | None]) -> str:
+        """The path of a file for ripgrep, which may have been another when it was found."""
+        root, relative = self.workspace.locate(self.accounts.paths[index])
+        return f"{mounts[root]}/{relative}"
+
+    def _whole(self, index: int, whole: Iterable[bytes]) -> Iterator[Line]:
         """The lines of a file that are shown in part, and those behind the last that was printed: all of each.
 
         Where the file has changed, so that some of them are not there, what had been printed of those has to do.
+
+        Args:
+            index: The file.
+            whole: All that is printed for it.
         """
-        last, missing = self.accounts.last_number(index), self.hits.cut_lines(index)
+        last, missing = self.accounts.last_number(index), self.hits.cut_lines.get(index, 0)
 
         def wanted() -> Iterator[bytes]:
             nonlocal missing
-            for line in self._printed_whole(index, mounts):
+            for line in whole:
                 if not (number := parted(line)[0]):
                     continue
                 is_cut = int(number) <= last and self.hits.cuts(line)
@@ -157,15 +190,12 @@ class Grep:
             printed = (line for _, line in self.accounts.lines(index))
             yield from deque((line for line in self.hits.written(index, printed) if line.is_cut), missing)
 
-    def _printed_whole(self, index: int, mounts: Mapping[Root, str | None]) -> Iterator[bytes]:
-        """The lines of a file, long ones whole; ripgrep streams them, since it reads one file."""
+    def _printed_whole(self, path: str) -> Iterator[bytes]:
+        """The lines of one file, long ones whole."""
         from llm_do_mcp.te.relined import whole_lines
 
-        root, relative = self.workspace.locate(self.accounts.paths[index])
-        flags = [*self._patterns(), *self._filters(), *self._format(self.query.max_count, whole=True)]
-        search = self.ripgrep.start([*flags, "--", f"{mounts[root]}/{relative}"])
         heading = True
-        for lines in whole_lines(self._printed(search, whole=True)):
+        for lines in whole_lines(self._printed_of(path, whole=True)):
             for line in lines:
                 if heading:
                     _, nul, line = line.partition(b"\0")
@@ -178,6 +208,9 @@ class Grep:
         patterns = [] if self.query.pattern_files else self.query.patterns or []
         self.accounts = Accounts(self._seen, self._counted())
         self.hits = Hits(self.query, patterns, self.accounts, self.workspace, self.ripgrep, verify=self.verify)
+
+    def _tell_of_built_in(self) -> None:
+        self.notes.insert(0, f"searched by the slower built-in search: {self.ripgrep.missing}")
 
     def _seen(self, paths: Sequence[bytes]) -> Sequence[bool]:
         """Which of the files that ripgrep found count: those that may be seen, and are chosen."""
@@ -240,11 +273,11 @@ class Grep:
     # ---- the search ----
 
     def _search(self) -> None:
-        flags = [*self._patterns(), *self._filters()]
+        asked = self._asked()
         try:
-            self._pass(flags)
-            if self.query.output == "lines" and (self.query.max_count or PER_FILE + 1) > PER_FILE:
-                self._recount(flags)
+            self._pass_to_an_end(asked)
+            if self.query.output == "lines":
+                self._look_again()
         except Interrupted as interruption:
             if interruption.code == "cancelled":
                 raise TeError("cancelled", "the search was cancelled") from interruption
@@ -253,19 +286,29 @@ class Grep:
                 f"stopped after {self.ripgrep.patience.seconds:g} s: the totals are of what was searched until then"
             )
 
-    def _pass(self, flags: list[str]) -> None:
+    def _pass_to_an_end(self, asked: list[str]) -> None:
+        try:
+            self._pass(asked)
+        except Blocked as blocked:
+            self.ripgrep.do_without(str(blocked))
+            self._tell_of_built_in()
+            self._begin_again()
+            self._pass(self._asked())
+
+    def _pass(self, asked: list[str]) -> None:
         where = ["--", *(place.argument for place in self.places)]
         if not self.places:
             self._tell_if_nothing_was_searched(where)
             return
-        search = self._with_binary_files([*flags, *self._format(), *where])
+        search = self._with_binary_files([*asked, *self._format(capped=True), *where])
         if b"memory allocation of" in search.complaint:
             # A line did not fit into the memory that ripgrep may have, and ended it. Once more, without such files.
+            self._check_not_blocked()
             self._begin_again()
             self.fields["skipped"] = f"over {WITHOUT_LONG_LINES}"
             self.notes.append(f"files over {WITHOUT_LONG_LINES} were skipped: a line in one of them is too long")
             smaller = ["--binary", f"--max-filesize={WITHOUT_LONG_LINES}"]
-            search = self._read([*flags, *smaller, *self._format(), *where])
+            search = self._read([*asked, *smaller, *self._format(capped=True), *where])
         found = bool(self.accounts.files or self.accounts.binary)
         if not found and search.exit_code == 2:
             self._explain(search)
@@ -276,6 +319,9 @@ class Grep:
             )
         if search.complaints:
             self.fields["errors"] = search.complaints
+        if _GIVEN_UP in search.complaint:
+            self.fields["error"] = "search_failed"
+            self.notes.append("ripgrep gave a file up: this pattern has more ways to match there than PCRE2 tries")
         if not found and all(place.size is None for place in self.places):
             self._tell_if_nothing_was_searched(where, search.complaints)
 
@@ -288,12 +334,19 @@ class Grep:
             return self._read(["--binary", *arguments], share)
         except Interrupted:
             patience.check()
+        self._check_not_blocked()
         self._begin_again()
         self.fields["skipped"] = "binary files"
         self.notes.append(
             f"binary files in folders were left out: with them the search had not ended after {share.seconds:.2g} s"
         )
         return self._read(arguments)
+
+    def _check_not_blocked(self) -> None:
+        if not (self.query.no_ignore or self.ripgrep.missing):
+            from llm_do_mcp.te.blocked import check
+
+            check(self.places, self.workspace, self.ripgrep.patience, above=not self.ripgrep.confined)
 
     def _begin_again(self) -> None:
         self.accounts.close()
@@ -331,6 +384,11 @@ class Grep:
             return relined(search.pieces(), occurrences(self.longest.find, offsets=self.verify, whole=whole))
         return relined(search.pieces(), at_most(query.max_count or 0, offsets=self.verify))
 
+    def _printed_of(self, *paths: str, whole: bool = False) -> Iterator[bytes]:
+        """All that is printed for files; that of a single one ripgrep streams, since it reads no other."""
+        search = self.ripgrep.start([*self._asked(), *self._format(whole=whole), "--", *paths])
+        return self._printed(search, whole=whole)
+
     def _read_list(self, pieces: Iterable[bytes]) -> None:
         """The records of `-l` (`path NUL`), `-c` and `-L` (`path NUL count newline`)."""
         counted = self.query.output in ("counts", "without")
@@ -354,25 +412,26 @@ class Grep:
                 at = after
             rest = rest[at:]
 
-    def _recount(self, flags: list[str]) -> None:
-        """Exact numbers for files that met the cap of the first pass."""
-        accounts = self.accounts
-        self.capped = full = [index for index, count in enumerate(accounts.counts) if self._is_capped(index, count)]
+    def _look_again(self) -> None:
+        """Correct the numbers of the files of which one pass of ripgrep does not tell all."""
+        accounts, most = self.accounts, self.query.max_count
+        if most is None or most > PER_FILE:
+            self.corrected = [index for index, count in enumerate(accounts.counts) if self._is_capped(index, count)]
+            if self.corrected:
+                self._recount()
+        elif 0 < most <= _READ_FIRST:
+            from llm_do_mcp.te.second_look import leave_out_binary
+
+            printed = _READ_FIRST * (_SHORTEST + 2 * self.verify)
+            self.corrected = leave_out_binary(accounts, self.workspace, printed)
+
+    def _recount(self) -> None:
+        from llm_do_mcp.te.second_look import recount, recount_occurrences
+
         if self.query.only_matching:
-            for index in full:
-                accounts.counts[index] = max(accounts.counts[index], self._occurrences(flags, accounts.paths[index]))
-            return
-        how = ["--count", "--null", "--with-filename"]
-        if self.query.max_count is not None:
-            how.append(f"--max-count={self.query.max_count}")
-        for first in range(0, len(full), _RECOUNTED_AT_ONCE):
-            batch = {accounts.paths[index]: index for index in full[first : first + _RECOUNTED_AT_ONCE]}
-            _, printed = self.ripgrep.output([*flags, *how, "--", *map(os.fsdecode, batch)])
-            for path, index in batch.items():
-                _, _, after = printed.partition(path + b"\0")
-                number = after.partition(b"\n")[0]
-                if number.isdigit():  # else it has vanished since
-                    accounts.counts[index] = max(accounts.counts[index], int(number))
+            recount_occurrences(self.accounts, self.corrected, self._printed_of, self._counted())
+        else:
+            recount(self.accounts, self.corrected, self.ripgrep, [*self._asked(), *self._counting()])
 
     def _is_capped(self, index: int, count: int) -> bool:
         """Whether a file may have met the cap of the first pass: with `-o` also by lines without an occurrence."""
@@ -382,18 +441,6 @@ class Grep:
         if not self.query.only_matching or accounts.printed(index) < _SHORTEST * PER_FILE:
             return False
         return accounts.last_number(index) >= PER_FILE or not accounts.is_kept(index)
-
-    def _occurrences(self, flags: list[str], path: bytes) -> int:
-        """How many there are in one file, whose output ripgrep streams; its own count has the empty ones too."""
-        again = Accounts(lambda paths: [True] * len(paths), self._counted())
-        try:
-            search = self.ripgrep.start([*flags, *self._format(self.query.max_count), "--", os.fsdecode(path)])
-            for piece in self._printed(search):
-                again.feed(piece)
-            again.finish()
-            return again.total
-        finally:
-            again.close()
 
     def _tell_if_nothing_was_searched(self, where: list[str], complaints: int = 0) -> None:
         """No match in no file is not "0 matches": everything may be hidden or ignored."""
@@ -425,13 +472,24 @@ class Grep:
         if complaint.startswith(b"PCRE2 is not available"):
             raise TeError("invalid_pattern", "this ripgrep has no PCRE2, which -P and back references need")
         if complaint.startswith(b"unrecognized file type"):
-            raise TeError("unknown_type", f"{reason} (rg --type-list shows those that ripgrep knows)")
+            raise TeError("unknown_type", f"{reason} ({self._known_types()})")
         if complaint.startswith(b"error parsing glob"):
             raise TeError("invalid_glob", reason)
         if not search.complaints:
             raise TeError("search_failed", f"ripgrep refused the search: {reason}")
 
+    def _known_types(self) -> str:
+        if not self.ripgrep.missing:
+            return "rg --type-list shows those that ripgrep knows"
+        from llm_do_mcp.te.filetypes import TYPES
+
+        return f"without ripgrep there are {' '.join(TYPES)}"
+
     # ---- what ripgrep is told ----
+
+    def _asked(self) -> list[str]:
+        """What is looked for, and in which files."""
+        return [*self._patterns(), *self._filters()]
 
     def _patterns(self) -> list[str]:
         query = self.query
@@ -443,9 +501,14 @@ class Grep:
         if self.ripgrep.missing and case:  # what stands in for it knows no `--smart-case`
             case = "--ignore-case" if self._ignores_case(patterns) else ""
         flags: list[str] = []
+        if (query.word or query.syntax == "perl") and not all(map(is_text, patterns)):
+            raise invalid("it holds a byte that is not UTF-8, and -w and -P read text")
         if query.syntax == "fixed":
-            flags.append("--fixed-strings")
             patterns.sort(key=len, reverse=True)  # of those that match at a place, `-o` prints the longest
+            if self.ripgrep.missing or all(map(is_text, patterns)):
+                flags.append("--fixed-strings")
+            else:
+                patterns = ["".join(map(literal, pattern)) for pattern in patterns]
         elif query.syntax == "perl":
             flags.append("--pcre2")
         else:
@@ -515,7 +578,8 @@ class Grep:
 
     def _filters(self) -> list[str]:
         query, anchored = self.query, self.workspace.anchored
-        flags = ["--no-mmap", "--no-require-git", *query.types]
+        # What is found must not depend on who searches: on files that git has for a user.
+        flags = ["--no-mmap", "--no-require-git", "--no-ignore-global", *query.types]
         flags.extend(f"--glob={glob}" for given in query.globs for glob in anchored(given))
         flags.extend(f"--iglob={glob}" for given in query.caseless_globs for glob in anchored(given))
         for name in sorted(self.workspace.hidden):
@@ -529,32 +593,35 @@ class Grep:
             flags.append("--no-ignore")
         elif not self.workspace.gitignore:
             flags.append("--no-ignore-vcs")
-        if query.follow and not self.verify:  # what a link leads to could not be verified
+        if query.follow and not self.workspace.guarded:
             flags.append("--follow")
         if self.workspace.guarded:
-            # What is found must not depend on files outside the roots, which cannot be read either.
-            flags.extend(("--no-ignore-parent", "--no-ignore-global"))
+            flags.append("--no-ignore-parent")  # nor, where these cannot be read, on files outside the roots
         if self.verify:
             flags.append("--encoding=none")  # offsets are then those of the file
         if os.name == "nt":
             flags.append("--path-separator=/")
         return flags
 
-    def _format(self, most: int | None = PER_FILE, *, whole: bool = False) -> list[str]:
-        """How ripgrep prints; of one file at most so many lines, of a long one a part, or else the whole."""
+    def _counting(self) -> list[str]:
+        most = self.query.max_count
+        limit = [] if most is None else [f"--max-count={most}"]
+        return ["--count", "--null", "--with-filename", *limit]
+
+    def _format(self, *, capped: bool = False, whole: bool = False) -> list[str]:
+        """How ripgrep prints: `capped`, at most `PER_FILE` lines of a file; `whole`, long lines not only in part."""
         query = self.query
-        limit = [] if query.max_count is None else [f"--max-count={query.max_count}"]
         listed = {
             "files": ["--files-with-matches", "--null"],
             # The others are told too, since grep's exit code is theirs.
             "without": ["--count", "--include-zero", "--null", "--with-filename", "--max-count=1"],
-            "counts": ["--count", "--null", "--with-filename", *limit],
+            "counts": self._counting(),
         }
         kind = "files" if query.shows_nothing else query.output
         if kind in listed:
             return listed[kind]
         flags = ["--line-number", "--heading", "--null", "--with-filename"]
-        if limits := [number for number in (most, query.max_count) if number is not None]:
+        if limits := [number for number in (PER_FILE if capped else None, query.max_count) if number is not None]:
             flags.append(f"--max-count={min(limits)}")
         if self.longest is None and not whole:
             flags.extend((f"--max-columns={COLUMNS}", "--max-columns-preview"))

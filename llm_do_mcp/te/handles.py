@@ -4,8 +4,8 @@ A handle is the name of a file that only its session finds: the folder's name is
 handle of another session is as good as none. Handles die with their session: files that nobody asked for within a
 day are removed, and the newest are kept where the cap on all of them is met. Nothing else is kept.
 
-A file holds the text itself, or, where writing all lines would take longer than the search did, what the text is made
-from when somebody asks for it (`recall.py`).
+A file begins with a line that names the command whose text it is. It holds the text itself, or, where writing all lines
+would take longer than the search did, what the text is made from when somebody asks for it (`recall.py`).
 """
 
 from __future__ import annotations
@@ -50,18 +50,26 @@ class Handles:
         self.problem = ""
         """Why the last text could not be kept."""
 
-    def keep(self, write: Callable[[BinaryIO], object], *, recipe: bool = False) -> str:
-        """Keep what `write` writes, and return its handle; "" where it cannot be kept."""
+    def keep(self, write: Callable[[BinaryIO], object], *, of: str = "", recipe: bool = False) -> str:
+        """Keep what `write` writes, and return its handle; "" where it cannot be kept.
+
+        Args:
+            write: Writes the text.
+            of: The command whose text it is.
+            recipe: Whether it is what the text is made from.
+        """
         handle = PREFIX + os.urandom(_DIGITS // 2).hex()
         try:
-            self._write(handle + RECIPE * recipe, write)
+            self._write(handle + RECIPE * recipe, of, write)
         except OSError as error:  # the disk is full, the folder is not ours: there is no handle, and that is told
             self.problem = (error.strerror or str(error)).lower()
             return ""
         return handle
 
-    def text(self, handle: str, make: Callable[[BinaryIO, BinaryIO], object]) -> BinaryIO | None:
-        """The text behind a handle; None where this session has no such handle.
+    def text(self, handle: str, make: Callable[[BinaryIO, BinaryIO], object]) -> tuple[str, BinaryIO] | None:
+        """The text behind a handle, from where the file stands on, and the command whose it is.
+
+        None where this session has no such handle.
 
         Args:
             handle: As it was given; see `is_handle`.
@@ -70,30 +78,31 @@ class Handles:
         with suppress(OSError):
             if (found := self._open(handle)) is not None:
                 return found
-            recipe = self._open(handle + RECIPE)
-            if recipe is None:
+            if (kept := self._open(handle + RECIPE)) is None:
                 return None
+            of, recipe = kept
             with recipe:
-                self._write(handle, lambda file: make(recipe, file))
+                self._write(handle, of, lambda file: make(recipe, file))
             os.unlink(os.path.join(self._folder(), handle + RECIPE))
             return self._open(handle)
         return None
 
-    def _open(self, name: str) -> BinaryIO | None:
+    def _open(self, name: str) -> tuple[str, BinaryIO] | None:
         try:
             path = os.path.join(self._folder(), name)
             file = open(path, "rb")  # noqa: SIM115 - the caller closes it
         except FileNotFoundError:
             return None
         os.utime(path)  # in use: among the newest
-        return file
+        return file.readline().decode().rstrip("\n"), file
 
-    def _write(self, name: str, write: Callable[[BinaryIO], object]) -> None:
+    def _write(self, name: str, of: str, write: Callable[[BinaryIO], object]) -> None:
         """Write a file that is there whole or not at all."""
         path = os.path.join(self._folder(), name)
         draft = f"{path}.{os.getpid():x}"
         try:
             with open(os.open(draft, _NEW, 0o600), "wb") as file:
+                file.write(f"{of}\n".encode())
                 write(file)
             os.replace(draft, path)
         except BaseException:

@@ -21,11 +21,12 @@ from llm_do_mcp.te.envelope import Section
 from llm_do_mcp.te.languages import language_of
 from llm_do_mcp.te.left_out import by_folder
 from llm_do_mcp.te.symbol import Symbol, literal_in, name_asked_for
+from llm_do_mcp.te.text import encoded
 from llm_do_mcp.te.writing import Writer, parted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from llm_do_mcp.te.accounts import Accounts
     from llm_do_mcp.te.envelope import Line
@@ -69,9 +70,8 @@ class Hits:
         self._accounts = accounts
         self._workspace = workspace
         fixed = query.syntax == "fixed"
-        self._writer = Writer(
-            query, accounts, workspace, around=literal_in(patterns, fixed=fixed).encode(), verify=verify
-        )
+        around = encoded(literal_in(patterns, fixed=fixed))
+        self._writer = Writer(query, accounts, workspace, around=around, verify=verify)
         self._asides = Asides(workspace.tops)
         self._kinds = array("b")
         name = name_asked_for(patterns, fixed=fixed)
@@ -116,7 +116,7 @@ class Hits:
         own = {definition.place for definition in defining}
         for files, share in ((made, 0.0), (aside, ASIDES_SHARE if made else 0.0)):
             if files:
-                part = _Part(files, self._left, self._folder, self._name_of(files), changes=self._writer.verify)
+                part = _Part(files, self._left, self._by_folder, self._name_of(files), changes=self._writer.verify)
                 sections.append(Section(self._lines(files, own, budget), part.total, part.breadcrumb, share))
         return sections
 
@@ -130,9 +130,10 @@ class Hits:
         finally:
             file.close()
 
-    def cut_lines(self, index: int) -> int:
-        """How many of the lines of one file have been shown in part."""
-        return self._writer.cut_lines.get(index, 0)
+    @property
+    def cut_lines(self) -> Mapping[int, int]:
+        """By file, how many lines have been shown in part."""
+        return self._writer.cut_lines
 
     def cuts(self, printed: bytes) -> bool:
         """Whether a line, all of which was printed, is otherwise shown in part."""
@@ -299,10 +300,15 @@ class Hits:
 
     # ---- paths ----
 
-    def _folder(self, index: int) -> str:
-        """The folder of a file as it is shown, with a `/` behind it."""
-        path = self._accounts.paths[index]
-        return self._shown_folder(path[: path.rfind(b"/")])
+    def _by_folder(self, files: Sequence[int], left: Sequence[int]) -> dict[str, int]:
+        """What is left of these files, by their folder as it is shown, with a `/` behind it."""
+        found: dict[bytes, int] = {}
+        paths = self._accounts.paths
+        for index in files:
+            path = paths[index]
+            folder = path[: path.rfind(b"/")]
+            found[folder] = found.get(folder, 0) + left[index]
+        return {self._shown_folder(folder): count for folder, count in found.items()}
 
     def _shown_folder(self, folder: bytes) -> str:
         if folder not in self._folders:
@@ -337,7 +343,7 @@ class _Part:
     Args:
         files: The files.
         left: How many hits of each file, of these and of others, belong here.
-        folder: The folder of a file, as it is shown.
+        by_folder: Adds up what is left of files by their folders, as they are shown.
         named: What such files are, as in ` in tests and docs`; or nothing.
         changes: Whether `left` may change while lines are read.
     """
@@ -346,14 +352,14 @@ class _Part:
         self,
         files: Sequence[int],
         left: Callable[[], list[int]],
-        folder: Callable[[int], str],
+        by_folder: Callable[[Sequence[int], Sequence[int]], dict[str, int]],
         named: str,
         *,
         changes: bool,
     ) -> None:
         self._files = files
         self._left = left
-        self._folder = folder
+        self._by_folder = by_folder
         self._named = named
         self._changes = changes
         self._total: int | None = None
@@ -368,14 +374,9 @@ class _Part:
         left = self._left()
         for line in taken:
             left[line.file] -= line.shows
-        folders: dict[str, int] = {}
-        files = 0
-        for index in self._files:
-            if left[index] > 0:
-                files += 1
-                folder = self._folder(index)
-                folders[folder] = folders.get(folder, 0) + left[index]
-        total = sum(folders.values())
-        if not total:
+        files = [index for index in self._files if left[index] > 0]
+        if not files:
             return "# TE: lines around the last matches are left out"
-        return by_folder(f"{total} more{self._named} in {files} file{'s' if files > 1 else ''}", folders, room)
+        folders = self._by_folder(files, left)
+        told = f"{sum(folders.values())} more{self._named} in {len(files)} file{'s' if len(files) > 1 else ''}"
+        return by_folder(told, folders, room)

@@ -82,6 +82,8 @@ class Invocation:
         self._workspace: Workspace | None = None
         self.error = ""
         """The code of the error that the answer is about, or ""."""
+        self._shortcoming = ""
+        """The code of the error that an answer has which is there all the same, or ""."""
 
     def answer(self, arguments: Sequence[str]) -> tuple[str, int]:
         """The answer and grep's exit code. Never raises."""
@@ -98,7 +100,7 @@ class Invocation:
             if self._workspace is not None:
                 self._workspace.close()
         if self.terms.settings.telemetry:
-            self._record(arguments, text, self.error or ("partial" if code == 2 else ""), time.monotonic() - started)
+            self._record(arguments, text, time.monotonic() - started)
         return text, code
 
     def _run(self, arguments: list[str]) -> tuple[str, int]:
@@ -106,14 +108,14 @@ class Invocation:
         forms, arguments = forms_of(arguments)
         if len(forms) > 1:
             raise TeError("usage", f"{JSON} asks for an object, {RAW} for the tool's own output: ask for one of them")
-        form = Json() if JSON in forms else Bare() if RAW in forms else Envelope()
+        form = Json() if JSON in forms else Bare() if RAW in forms or not settings.enabled else Envelope()
         self._frame = Frame(self.terms.budget, form)
         if arguments and arguments[0].partition("=")[0] in ("--handle", "--chunk"):
             self.name = "handle"
             return self._chunk(arguments), 0
         if arguments[:1] == ["coach"]:
             self.name = "coach"
-            if arguments[1:] == ["--help"]:
+            if arguments[1:] in (["--help"], ["report", "--help"]):
                 return self._help(self.name), 0
             from llm_do_mcp.te.coach import report
             from llm_do_mcp.te.telemetry import Log
@@ -126,14 +128,15 @@ class Invocation:
                 return self._help(), 0
             raise TeError("unknown_command", f"te knows the commands {', '.join(COMMANDS)}, {given}")
         self.name = arguments[0]
-        self._frame = Frame(settings.most(self.name, self.terms.budget), form, self._style())
         if arguments[1:] == ["--help"]:
             return self._help(self.name), 0
+        self._frame = Frame(settings.most(self.name, self.terms.budget), form, self._style())
         command = self._command(self.name, arguments[1:], self.terms.roots)
         if self.terms.session and not isinstance(form, Bare) and self._frame.budget >= LEAST_KEPT:
             self._frame.keep = lambda sections: self._keep(command, arguments, sections)
         answer: tuple[str, int] = command.run(self._frame)
-        self._input_size = getattr(command, "input_size", 0)
+        self._input_size = command.input_size
+        self._shortcoming = str(command.fields.get("error", ""))
         return answer
 
     def _help(self, name: str = "") -> str:
@@ -202,11 +205,13 @@ class Invocation:
             return self._command(name, words, self._roots(about))
 
         try:
-            text = self._handles().text(handle, partial(make, again)) if self.terms.session else None
+            kept = self._handles().text(handle, partial(make, again)) if self.terms.session else None
         except Interrupted as interruption:
             raise TeError(interruption.code, "the text of this handle was not ready in time") from interruption
-        if text is None:
+        if kept is None:
             raise TeError("unknown_handle", f"this session has no {handle}: handles end with their session")
+        name, text = kept
+        self._frame = Frame(self.terms.settings.most(name, self.terms.budget), self._frame.form)
         with text:
             return serve(handle, number, text, self._frame)
 
@@ -238,7 +243,7 @@ class Invocation:
         preview = most if style.preview is None else min(most, style.preview)
         return Style(preview, hot_zone=style.hot_zone, crumb_room=style.crumb_room)
 
-    def _record(self, arguments: Sequence[str], text: str, error: str, seconds: float) -> None:
+    def _record(self, arguments: Sequence[str], text: str, seconds: float) -> None:
         from llm_do_mcp.te.telemetry import Log, command_event
 
         settings = self.terms.settings
@@ -248,13 +253,13 @@ class Invocation:
             agent=self.terms.agent,
             session=self.terms.session,
             command=self.name,
-            mode="error" if error else "raw" if isinstance(self._frame.form, Bare) else "enriched",
+            mode="error" if self.error else "raw" if isinstance(self._frame.form, Bare) else "enriched",
             input_size=self._input_size,
             answer=text,
             truncated=self._frame.truncated,
             handle=self._handle,
             seconds=seconds,
-            error=error,
+            error=self.error or self._shortcoming,
             strategy=self._strategy,
         )
         Log(settings.base, settings.telemetry).record(event)

@@ -80,15 +80,17 @@ _JAVA = Language(
 )
 
 LANGUAGES = {
-    "python": Language("def class", modifiers="async", forms="assigned", imports="import_ from_", comments="#"),
+    "python": Language(
+        "def class", binders="type", modifiers="async", forms="assigned", imports="import_ from_", comments="#"
+    ),
     "javascript": _JAVASCRIPT,
     "go": Language(
         "func type", binders="var const", forms="receiver", imports='import_ package_ "', comments="// /* *_"
     ),
     "rust": Language(
         "fn struct enum union trait type mod macro_rules! macro",
-        binders="const static let",
-        modifiers="pub pub(crate) pub(super) pub(self) async unsafe auto extern const default",
+        binders="const static let mut",
+        modifiers="pub pub(crate) pub(super) pub(self) async unsafe auto extern const static let default",
         imports="use_ pub_use_ extern_crate_ pub(crate)_use_",
         comments="// /* *_ #[",
     ),
@@ -112,7 +114,7 @@ LANGUAGES = {
     ),
     "php": Language(
         "function class interface trait enum namespace",
-        binders="const",
+        binders="const case",
         modifiers="public private protected static final abstract readonly",
         forms="assigned",
         imports="use_ require include",
@@ -122,7 +124,13 @@ LANGUAGES = {
         "fun class interface object typealias",
         binders="val var const",
         modifiers="public private protected internal open abstract final override suspend inline data sealed enum "
-        "annotation companion operator infix tailrec lateinit",
+        "annotation companion operator infix tailrec lateinit const",
+        imports="import_ package_",
+    ),
+    "scala": Language(
+        "class object trait def type enum",
+        binders="val var given",
+        modifiers="private protected final abstract sealed implicit override lazy case inline opaque",
         imports="import_ package_",
     ),
     "swift": Language(
@@ -137,14 +145,15 @@ LANGUAGES = {
         comments="--",
     ),
     "shell": Language(
-        "function alias", modifiers="export local declare readonly", forms="assigned label", comments="#"
+        "function alias", binders="export local declare readonly typeset", forms="assigned label", comments="#"
     ),
     "markdown": Language("", forms="heading", comments="<!--"),
     "text": Language(""),
     "keys": Language("", forms="key", comments="# ;"),
     "other": Language(
         "def class fn fun func function struct enum union interface trait type typedef module namespace protocol "
-        "record macro sub procedure package defmodule defp defmacro object actor #define define let val",
+        "record macro sub procedure package defmodule defp defmacro object actor #define define let val local mixin "
+        "message service rpc",
         modifiers="export public private protected internal static async final abstract inline extern override",
         forms="assigned",
         imports="import_ include_ require use_ using_",
@@ -158,7 +167,7 @@ _SUFFIXES = {
     "javascript": "js jsx mjs cjs ts tsx mts cts vue svelte",
     "go": "go",
     "rust": "rs",
-    "java": "java groovy scala",
+    "java": "java groovy",
     "c": "c",
     "header": "h",
     "cpp": "cc cpp cxx hh hpp hxx inl m mm cu",
@@ -166,6 +175,7 @@ _SUFFIXES = {
     "ruby": "rb rake gemspec",
     "php": "php",
     "kotlin": "kt kts",
+    "scala": "scala sbt",
     "swift": "swift",
     "sql": "sql",
     "shell": "sh bash zsh fish",

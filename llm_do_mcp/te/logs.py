@@ -12,10 +12,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-WEIGHTS = ("FATAL", "CRITICAL", "ERROR", "WARN", "NOTICE", "INFO", "DEBUG", "TRACE")
+WEIGHTS = ("PANIC", "FATAL", "CRITICAL", "ERROR", "WARN", "NOTICE", "INFO", "DEBUG", "TRACE")
 _LOOKED_AT = 400
 """Bytes of a line."""
-_WORDS = b"trace|debug|info|notice|warning|warn|error|critical|fatal"
+_WORDS = b"trace|debug|info|notice|warning|warn|error|critical|fatal|panic"
 _WORD, _UPPER = rb"(?:" + _WORDS + rb")", rb"(?:" + _WORDS.upper() + rb")"
 _MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 _MONTH = rb"(?:" + b"|".join(_MONTHS) + rb")"
@@ -28,7 +28,7 @@ _TIME = re.compile(
 )
 _BEFORE = (
     rb"(?>[\s\]|,;*-]+"
-    rb"|\[[^\]]{0,80}\]|\([^)]{0,80}\)"  # [main], (worker-1)
+    rb"|\[[^\]]{0,80}\]|\([^)]{0,80}\)|\{[^}]{0,80}\}"  # [main], (worker-1), {a.py:12}
     rb"|[.,+\d][\w.:,+#-]*|Z\b|[A-Z]{2,4}T\b|UTC\b|GMT\b"  # the rest of the time, a process id
     rb"|[\w.$/-]{1,60}(?:\[\d+\])?(?::(?=\s)|(?=\s[-|]\s))"  # app[12]: and a logger between dashes
     rb"|[\w.-]{1,60}\s[\w./-]{1,60}\[\d+\]:)"  # host app[12]:

@@ -8,7 +8,7 @@ What would run a program (`--pre`) or unpack archives (`-z`) is refused.
 from __future__ import annotations
 
 from llm_do_mcp.te.envelope import TeError
-from llm_do_mcp.te.text import one_line, passable
+from llm_do_mcp.te.text import is_text, one_line, passable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -189,8 +189,8 @@ def _option(query: Query, name: str, value: str | None, rest: list[str]) -> None
 
 def _value(query: Query, name: str, value: str) -> None:
     meaning = VALUES[name]
-    if not passable(value) and not meaning.startswith("pattern"):
-        raise TeError("usage", f"the value of {name} holds a NUL, or half of a surrogate pair")
+    if not (passable(value) and is_text(value)) and not meaning.startswith("pattern"):
+        raise TeError("usage", f"the value of {name} holds a NUL, or what is not UTF-8")
     if meaning == "pattern":
         query.patterns = [*(query.patterns or []), *value.split("\n")]
     elif meaning == "pattern_file":

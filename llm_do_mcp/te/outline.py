@@ -24,7 +24,9 @@ _STATEMENTS = frozenset(
     b"if for while switch catch else do try return with function foreach using lock fixed synchronized new throw await "
     b"yield case elif unless until delete typeof".split()
 )
-_JAVASCRIPT, _RUST, _SQL, _CPP = (LANGUAGES[name] for name in ("javascript", "rust", "sql", "cpp"))
+_JAVASCRIPT, _RUST, _SQL, _CPP, _SHELL, _CSHARP = (
+    LANGUAGES[name] for name in ("javascript", "rust", "sql", "cpp", "shell", "csharp")
+)
 _MOST_LINES = 12
 """Lines that the parameters of a function are looked for on."""
 
@@ -33,7 +35,7 @@ _TRIPLE = rb'"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*(?:"""|\Z)'
 _COMMENTS = rb"//[^\n]*|/\*.*?(?:\*/|\Z)|"
 _TEXTS_OF = {
     "python": rb"#[^\n]*|" + _TRIPLE + rb"|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*(?:'''|\Z)|" + _QUOTED,
-    **dict.fromkeys(("kotlin", "swift", "java"), _COMMENTS + _TRIPLE + rb"|" + _QUOTED),
+    **dict.fromkeys(("kotlin", "swift", "java", "scala"), _COMMENTS + _TRIPLE + rb"|" + _QUOTED),
     **dict.fromkeys(("javascript", "go"), _COMMENTS + rb"`(?:\\.|[^`\\])*+`?|" + _QUOTED),
     **dict.fromkeys(("rust", "c", "header", "cpp", "csharp", "php"), _COMMENTS + _QUOTED),
 }
@@ -147,7 +149,7 @@ def _entry(line: bytes, language: Language) -> Entry | None:
         return _key(body) if not depth else None
     told = _introduced(body, language, at_margin=not depth)
     if told is None and depth and {"called", "method"} & language.forms and b"class" in language.keywords:
-        told = _method(body, language)
+        told = _property(body) if language is _CSHARP and b"(" not in body else _method(body, language)
     if told is None and not depth and {"called", "split", "label"} & language.forms and _is_function(body, language):
         told = body.partition(b"(")[0].rstrip()
     if told is None and not depth and language is _JAVASCRIPT:
@@ -168,7 +170,7 @@ def _introduced(body: bytes, language: Language, *, at_margin: bool) -> bytes | 
     if words[first] in language.keywords:
         return _named(body, words[: first + 1])
     binder = next((at for at in range(first + 1) if words[at] in language.binders), None)
-    if binder is None or not at_margin:
+    if binder is None or not at_margin or language is _SHELL:
         return None
     if language is _JAVASCRIPT and words[0] != b"export" and not _is_callable(body.partition(b"=")[2]):
         return None  # most of them are only known in their file
@@ -212,7 +214,8 @@ def _named(body: bytes, words: list[bytes]) -> bytes | None:
 
 def _key(body: bytes) -> Entry | None:
     if body.startswith(b"["):
-        return 0, body.partition(b"]")[0] + b"]"
+        end = b"]]" if body.startswith(b"[[") else b"]"
+        return 0, body.partition(end)[0] + end
     name, colon, _ = body.partition(b":")
     return (0, name) if colon and name.strip(_WORD + b"-. \"'") == b"" else None
 
@@ -241,8 +244,20 @@ def _method(body: bytes, language: Language) -> bytes | None:
     if any(mark in before for mark in (b"=", b".", b"}", b'"', b"'")) or body.count(b"(") != body.count(b")"):
         return None
     is_modified = len(words) > 1 and words[0] in language.modifiers
-    opens = body.endswith(b"{") or (is_modified and (body.endswith(b")") or b") =>" in behind))
+    has_body = body.endswith(b"}") and b") {" in body and body.count(b"{") == body.count(b"}")  # on this very line
+    opens = has_body or body.endswith(b"{") or (is_modified and (body.endswith(b")") or b") =>" in behind))
     return before if opens else None
+
+
+def _property(body: bytes) -> bytes | None:
+    """`type name { get; set; }`, or an expression behind `=>`, with its modifiers."""
+    before, bracket, behind = body.partition(b"{")
+    if not bracket or b"=>" in before:
+        before, bracket, behind = body.partition(b"=>")
+    is_one = behind.lstrip().startswith((b"get", b"set", b"init")) or bracket == b"=>"
+    words = before.split()
+    is_modified = len(words) > 2 and words[0] in _CSHARP.modifiers and b"=" not in before
+    return before.rstrip() if is_one and is_modified else None
 
 
 def _function_in(body: bytes) -> bytes | None:

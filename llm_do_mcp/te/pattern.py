@@ -13,6 +13,7 @@ widest first. Where that is not enough, as in `ab*|abc`, `choices` tells, and `l
 from __future__ import annotations
 
 from llm_do_mcp.te.envelope import TeError
+from llm_do_mcp.te.text import is_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,12 +88,12 @@ def translate(patterns: list[str], *, extended: bool, python: bool = False) -> t
     Raises:
         TeError: `invalid_pattern`.
     """
-    if python:
-        written = [_Parser(pattern, extended=extended, pcre=True, python=True).parse() for pattern in patterns]
-        return _widest_first(written), False
-    parsers = [_Parser(pattern, extended=extended, pcre=False) for pattern in patterns]
+    parsers = [_Parser(pattern, extended=extended, pcre=python, python=python) for pattern in patterns]
     written = [parser.parse() for parser in parsers]
-    if not any(parser.has_reference for parser in parsers):
+    has_reference = any(parser.has_reference for parser in parsers)
+    if has_reference and not all(map(is_text, patterns)):
+        raise invalid("beside a back reference it holds a byte that is not UTF-8")
+    if python or not has_reference:
         return _widest_first(written), False
     return [_Parser(pattern, extended=extended, pcre=True).parse().text for pattern in patterns], True
 
@@ -243,7 +244,7 @@ class _Parser:
     def _add_literal(self, character: str) -> None:
         if not self.branch.atoms:
             self.branch.head = character
-        self._add(_literal(character))
+        self._add(character if self.python and not is_text(character) else literal(character))
 
     def _starts(self) -> bool:
         return self.extended or not self.branch.atoms
@@ -389,7 +390,9 @@ class _Parser:
                     raise invalid(f"[{kind}x{kind}] takes one character")
                 self.at = end + 2
                 return self.text[end - 1]
-        return self._next()
+        if not is_text(character := self._next()):
+            raise invalid("a bracket in it holds a byte that is not UTF-8")
+        return character
 
 
 def python_class(name: str) -> str:
@@ -405,7 +408,10 @@ def python_class(name: str) -> str:
     return f"[{''.join(character for character in map(chr, range(_LAST_WITH_CASE)) if has_case(character))}]"
 
 
-def _literal(character: str) -> str:
+def literal(character: str) -> str:
+    """A character as ripgrep's engine takes it for itself; a byte that is not UTF-8, by its number."""
+    if not is_text(character):
+        return rf"(?-u:\x{ord(character) - 0xDC00:02x})"
     return "\\" + character if character in _META else character
 
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 _PIPED = (stat.S_ISFIFO, stat.S_ISREG)
 
 
-def run_raw(arguments: list[str], tell: Callable[[str, str], None] | None = None) -> tuple[str, int]:
+def run_raw(
+    arguments: list[str], tell: Callable[[str, str], None] | None = None, *, called: str = "te -i"
+) -> tuple[str, int]:
     """Become the tool that a command is named for; returns only if that cannot be, with the answer and exit code 2.
 
     What acts stays refused: whoever lets an agent run `te` has not let it delete files.
@@ -26,19 +28,21 @@ def run_raw(arguments: list[str], tell: Callable[[str, str], None] | None = None
     Args:
         arguments: The command.
         tell: Told of it while there is time: its name, and the error's code or "".
+        called: What it is called that was asked for this.
     """
     tell = tell or (lambda name, error: None)
     name = arguments[0] if arguments else ""
     try:
         if name not in COMMANDS:
             given = f"not {one_line(name, 40)}" if name else "and none was given"
-            raise TeError("unknown_command", f"te -i knows the commands {', '.join(COMMANDS)}, {given}")
+            raise TeError("unknown_command", f"{called} knows the commands {', '.join(COMMANDS)}, {given}")
         if name == "find":
             from llm_do_mcp.te.expression import ACTS
 
             if acting := [word for word in arguments if word in ACTS]:
                 raise TeError("unsupported_option", f"te find does not take {acting[0]}: it only finds, also with -i")
-        program = _on_path(name)
+        if (program := _on_path(name)) is None:
+            raise TeError("tool_missing", f"there is no {name} on the PATH, which {called} would run")
     except TeError as error:
         name = name if name in COMMANDS else "te"
         tell(name, error.code)
@@ -55,13 +59,13 @@ def run_raw(arguments: list[str], tell: Callable[[str, str], None] | None = None
     return os.execv(program, words)
 
 
-def _on_path(name: str) -> str:
+def _on_path(name: str) -> str | None:
     suffix = ".exe" if os.name == "nt" else ""
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         path = os.path.join(folder, name + suffix)
         if folder and os.path.isfile(path) and os.access(path, os.X_OK):
             return path
-    raise TeError("tool_missing", f"there is no {name} on the PATH; without -i, te does without it")
+    return None
 
 
 def _is_piped() -> bool:

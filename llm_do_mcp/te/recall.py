@@ -53,9 +53,11 @@ def keep(command: object, handles: Handles, sections: Sequence[Section], about: 
         sections: Its answer's parts, with the lines that were taken.
         about: What is needed to run it once more, as `marshal` writes it.
     """
+    of = about["arguments"][0]
     recallable: Recallable | None = command if hasattr(command, "remembered") else None  # type: ignore[assignment]
     if recallable is None or (remembered := recallable.remembered()) is None:
-        return handles.keep(lambda file: _write(file, (line for section in sections for line in section.rest())))
+        left_out = (line for section in sections for line in section.rest())
+        return handles.keep(lambda file: _write(file, left_out), of=of)
     facts, pieces = remembered
     recipe = {**about, "facts": facts, "taken": [len(section.taken) for section in sections]}
 
@@ -64,7 +66,7 @@ def keep(command: object, handles: Handles, sections: Sequence[Section], about: 
         for piece in pieces:
             file.write(piece)
 
-    return handles.keep(write, recipe=True)
+    return handles.keep(write, of=of, recipe=True)
 
 
 def make(again: Callable[[Mapping[str, Any]], Recallable], recipe: BinaryIO, file: BinaryIO) -> None:
@@ -124,7 +126,7 @@ def chunk_asked_for(arguments: Sequence[str]) -> tuple[str, int]:
 
 
 def serve(handle: str, number: int, text: BinaryIO, frame: Frame) -> str:
-    """One chunk of a text.
+    """One chunk of a text, which begins where its file stands.
 
     Raises:
         TeError: `no_such_chunk`; or `budget_too_small`, where not even a character has room beside the header.
@@ -156,11 +158,11 @@ def serve(handle: str, number: int, text: BinaryIO, frame: Frame) -> str:
 
 def _chunks(text: BinaryIO, room: int) -> Iterator[str]:
     """The chunks of a text, each of at most `room` characters as JSON; at least one."""
-    start = 0
-    while piece := _chunk(text, start, room):
+    at = start = text.tell()
+    while piece := _chunk(text, at, room):
         yield piece
-        start += len(piece.encode())
-    if not start:
+        at += len(piece.encode())
+    if at == start:
         yield ""
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 OLDEST = 14
 """The first major version with `\\b{start}`, which grep's `\\<` needs."""
+NAMED_AT_ONCE = 200
+"""Files that are named to one ripgrep."""
 PIECE = 1 << 19
 """Bytes that are read at once; more would not stay in the processor's cache until they are counted."""
 PIPE = 1 << 20
@@ -47,6 +49,10 @@ _STAND_IN = f"import sys; sys.path.insert(0, {_PACKAGES!r}); from llm_do_mcp.te.
 _found: dict[str, str] = {}
 
 
+class Blocked(Exception):
+    """ripgrep cannot come to an end; says why, in one line."""
+
+
 class Ripgrep:
     """Starts ripgrep for one command.
 
@@ -61,15 +67,19 @@ class Ripgrep:
         self, patience: Patience, *, working_folder: str, folders: Sequence[int] = (), confined: bool = False
     ) -> None:
         self.missing = ""
-        """Why there is no ripgrep; then our own search stands in for it, which stays in its folders by itself."""
-        try:
-            self.program = find()
-        except TeError as error:
-            self.program, self.missing, confined = sys.executable, error.message, False
+        """Why ripgrep is not used; then our own search stands in for it, which stays in its folders by itself."""
         self.patience = patience
         self.folders = folders
         self.confined = confined
         self.working_folder = working_folder
+        try:
+            self.program = find()
+        except TeError as error:
+            self.do_without(error.message)
+
+    def do_without(self, reason: str) -> None:
+        """From now on, use our own search."""
+        self.program, self.missing, self.confined = sys.executable, reason, False
 
     def start(
         self, arguments: Sequence[str], *, reading: int | None = None, patience: Patience | None = None

@@ -154,9 +154,18 @@ class Root:
         return path
 
     def leads_out(self, relative: str) -> bool:
-        """Whether links on the way lead out of it: by name, so that a race can pass, for where there is no handle."""
+        """Whether links on the way lead out of it."""
+        return self.lands(relative)[1]
+
+    def lands(self, relative: str) -> tuple[list[str], bool]:
+        """Where links on the way lead: by name, so that a race can pass, for where there is no handle.
+
+        Returns:
+            The names from the root, or from the file system's where it is outside, and whether it is outside.
+        """
         real, root = os.path.realpath(os.path.join(self.path, relative)), os.path.realpath(self.path)
-        return os.path.commonpath([real, root]) != root
+        leads_out = os.path.commonpath([real, root]) != root
+        return (real if leads_out else os.path.relpath(real, root)).split(os.sep), leads_out
 
     def close(self) -> None:
         if self.handle is not None:
@@ -192,11 +201,11 @@ class Folder:
             raise IsLink(name)
         return Folder(path, None, guarded=self._guarded)
 
-    def stat(self, name: str) -> os.stat_result:
-        """Of an entry itself, also if it is a link."""
+    def stat(self, name: str, *, itself: bool = True) -> os.stat_result:
+        """Of an entry; of a link, that of the link itself, or of what it leads to."""
         if self._handle is not None:
-            return os.stat(name, dir_fd=self._handle, follow_symlinks=False)
-        return os.lstat(f"{self._path}/{name}")
+            return os.stat(name, dir_fd=self._handle, follow_symlinks=not itself)
+        return os.stat(f"{self._path}/{name}", follow_symlinks=not itself)
 
     def text(self, name: str, most: int) -> str | None:
         """The first bytes of a regular file in it, as text; None if there is no such file."""
@@ -219,7 +228,8 @@ class Folder:
             self._handle = None
 
 
-def _kind_of(mode: int) -> str:
+def kind_of(mode: int) -> str:
+    """Of what kind something is, as in `Folder.entries`."""
     return {stat.S_IFREG: "f", stat.S_IFDIR: "d", stat.S_IFLNK: "l"}.get(stat.S_IFMT(mode), "o")
 
 
@@ -388,6 +398,8 @@ class Workspace:
             raise missing
         if place.relative and parts != self._base:
             self._named.append((root, place.relative))
+            if root.handle is None:  # what a link leads to is named with it
+                self._named.append((root, "/".join(root.lands(place.relative)[0])))
         return [place]
 
     def hides(self, name: str) -> bool:
@@ -430,11 +442,13 @@ class Workspace:
         return parts[len(self._above) :]
 
     def _place(self, root: Root, relative: str, shown: str, *, itself: bool) -> Place | None:
-        """What is there, or None if nothing is."""
+        """What is there, or None if nothing is that may be seen."""
         unreadable = TeError("not_readable", f"{shown} may not be read")
         try:
             found = root.stat(relative, itself=itself)
-            kind = _kind_of(found.st_mode)
+            kind = kind_of(found.st_mode)
+            if not self._is_shown(root, relative, kind, itself=itself):
+                return None
             readable = itself or kind == "o" or root.may_be_read(relative, is_folder=kind == "d")
         except IsLink as error:
             through = "a link; name the file or folder itself" if self.guarded else "a link out of what may be searched"
@@ -448,6 +462,13 @@ class Workspace:
         if not readable:
             raise unreadable
         return Place(root, relative, found.st_size if kind == "f" else None, kind)
+
+    def _is_shown(self, root: Root, relative: str, kind: str, *, itself: bool) -> bool:
+        """Whether something that is there may be seen: by its suffix, and by where links lead (to `itself`: none)."""
+        if kind != "d" and not root.shows(relative):
+            return False
+        followed = relative.rpartition("/")[0] if itself else relative
+        return root.handle is not None or not self._is_hidden(root.lands(followed)[0])
 
     def working_folder(self) -> bytes:
         """The folder that paths are relative to, as paths start that ripgrep prints; b"" where it is not searched."""
@@ -477,9 +498,12 @@ class Workspace:
         return list(map(self._is_seen, paths))
 
     def contains(self, path: bytes) -> bool:
-        """Whether a file that ripgrep found by following links lies where paths may lead."""
+        """Whether a file that ripgrep found by following links lies where paths may lead, and may be seen there."""
         root, relative = self.locate(path)
-        return not root.contained or not root.leads_out(relative)
+        names, leads_out = root.lands(relative)
+        if self._is_hidden(names) or (leads_out and root.contained):
+            return False
+        return leads_out or not self.unlists(root, "/".join(names), is_folder=False)
 
     @property
     def has_rules(self) -> bool:
@@ -527,7 +551,7 @@ class Workspace:
         if root.alias:
             return f"{root.alias}/{relative}"
         if root is self._beyond:
-            return f"/{relative}"
+            return self._from_here(f"/{relative}")
         if not self._base and not self._above:
             return relative
         names, base = relative.split("/") if relative else [], self._base
@@ -535,6 +559,14 @@ class Workspace:
         while same < min(len(base), len(names)) and names[same] == base[same]:
             same += 1
         return "/".join([*self._above, *[".."] * (len(base) - same), *names[same:]])
+
+    def _from_here(self, path: str) -> str:
+        """A path outside of the root as it is typed: from the working folder, where the two have a folder in common."""
+        here = self._here or os.path.realpath(self.roots[0].path)
+        if os.path.commonpath((path, here)) == "/":
+            return path
+        typed = os.path.relpath(path, here)
+        return "" if typed == "." else typed + "/" * path.endswith("/")
 
     def anchored(self, glob: str) -> list[str]:
         """A caller's glob for ripgrep. One with a `/` inside starts at an alias, or else in each of the roots."""

@@ -32,18 +32,29 @@ TELEMETRY = ".llmc/te_telemetry.jsonl"
 KEPT = f"llm-do-te-{os.getuid()}" if hasattr(os, "getuid") else "llm-do-te"
 """The name of the folder in which a user's sessions keep what was left out of answers."""
 
+
+class _FromZero(int):
+    """What a whole number is that may be 0 too."""
+
+
 _LIMITS = {"max_output_chars": int, "timeout_ms": int}
 _KEYS: dict[str, Any] = {
     "enabled": bool,
     "workspace": {"root": str, "respect_gitignore": bool, "allow_outside_root": bool},
     "telemetry": {"enabled": bool, "path": str},
-    "coach": {"enabled": bool, "explore": float, "seed": int},
+    "coach": {"enabled": bool, "explore": float, "seed": _FromZero},
     "grep": {"preview_matches": int, **_LIMITS},
     "cat": {"preview_lines": int, **_LIMITS},
     "find": {"preview_matches": int, **_LIMITS},
     "agent_budgets": {"*": int},
 }
-_WORDS = {bool: "true or false", str: "a text", int: "a whole number from 1 on", float: "a number from 0 to 1"}
+_WORDS = {
+    bool: "true or false",
+    str: "a text",
+    int: "a whole number from 1 on",
+    _FromZero: "a whole number from 0 on",
+    float: "a number from 0 to 1",
+}
 
 
 class Settings:
@@ -74,8 +85,7 @@ class Settings:
         """The file of the log, below `base`; or None."""
         if is_set and base and telemetry.get("enabled", True):
             self.telemetry = telemetry.get("path", TELEMETRY)
-            if os.path.isabs(self.telemetry) or ".." in self.telemetry.split("/") or self.telemetry[-6:] != ".jsonl":
-                # A project that was only looked at must not have us write into other files.
+            if not may_be_log(self.telemetry):
                 raise TeError("invalid_config", f"{source}.telemetry.path must be a .jsonl file below {FILE}'s folder")
         self.coach: bool = coach.get("enabled", False)
         self.explore: float = coach.get("explore", 0.2)
@@ -99,6 +109,11 @@ class Settings:
         """Lines of each section of an answer at most, or None."""
         limits = self._commands.get(command, {})
         return limits.get("preview_lines", limits.get("preview_matches"))
+
+
+def may_be_log(path: str) -> bool:
+    """Whether a log may be there: a project that was only looked at must not have us write into other files."""
+    return path.endswith(".jsonl") and ".." not in path.split("/") and not os.path.isabs(path)
 
 
 def load(folder: str) -> Settings:
@@ -148,8 +163,8 @@ def _check(given: object, keys: Mapping[str, Any], where: str) -> None:
 def _fits(value: object, expected: type) -> bool:
     if isinstance(value, bool) or expected is bool:
         return isinstance(value, bool) and expected is bool
-    if expected is int:
-        return isinstance(value, int) and value > 0
+    if issubclass(expected, int):
+        return isinstance(value, int) and value >= (0 if expected is _FromZero else 1)
     if expected is float:
         return isinstance(value, int | float) and 0 <= value <= 1
     return isinstance(value, str) and bool(value) and "\0" not in value

@@ -20,6 +20,9 @@ READ = 2 << 20
 NAME = 40
 MOST_COLUMNS = 50
 WIDTH = 240
+_LONGEST_ROW = 64 << 10
+_MARKS = "\t,;|"
+"""What may part the cells of a row."""
 
 
 def shape(kind: str, path: str, file: TextFile) -> list[str]:
@@ -43,11 +46,16 @@ def _json_lines(path: str, file: TextFile) -> list[str]:
 
     text = file.beginning(READ)
     lines = text.split(b"\n")
-    first = lines[0]
+    first = next((line for line in lines if line.strip()), b"")
     if file.size > READ or not lines[-1]:
         lines.pop()
     broken = [number for number, line in enumerate(lines, 1) if not _is_json(line)]
-    number = "" if file.tally.lines is None else f"{file.tally.lines - len(broken):,} records, "
+    filled = sum(map(bool, map(bytes.strip, lines)))
+    if len(broken) == filled > 1:
+        return [f"broken: none of {filled:,} lines is JSON"]
+    others = len(lines) - filled + len(broken)
+    about = "about " if others and file.size > READ else ""
+    number = "" if file.tally.lines is None else f"{about}{file.tally.lines - others:,} records, "
     told, fault = shape_of(first, goes_on=len(first) == READ)
     summary = [*_wrapped("shape", [f"{number}the first {told}"]), *_fault(first, fault)]
     if broken and broken != [1]:
@@ -94,23 +102,48 @@ def _table(path: str, file: TextFile) -> list[str]:
     import csv
     import io
 
-    head = file.beginning(READ)
-    first = head.partition(b"\n")[0]
-    mark = max("\t,;|", key=lambda mark: first.count(mark.encode()))
+    head, comments = _without_comments(file.beginning(READ))
+    mark = max(_MARKS, key=_first_row(head).count)
     try:
         rows = csv.reader(io.StringIO(head.decode("utf-8", "replace"), newline=""), delimiter=mark)
         columns = next(rows, [])
-        counted = sum(1 for row in rows if row)
+        lengths = [len(row) for row in rows if row]
     except csv.Error:
         return []
+    counted, others = len(lengths), len(lengths) - lengths.count(len(columns))
+    if file.size > READ:
+        others -= bool(lengths) and lengths[-1] != len(columns)  # it may not have been read to its end
     if file.size > READ and file.tally.lines is not None:
-        counted = file.tally.lines - 1
+        counted = file.tally.lines - comments - 1
     about = "about " if file.size > READ and (file.tally.has_quotes or file.tally.lines is None) else ""
     named = [shown_text(column.strip().encode(), NAME) for column in columns[:MOST_COLUMNS]]
     is_header = all(named) and not any(map(_is_value, named))
     counted, without = (counted, "") if is_header else (counted + 1, " without names, the first row")
     named.extend([f"{len(columns) - MOST_COLUMNS} more"] if len(columns) > MOST_COLUMNS else [])
-    return _wrapped(f"{about}{counted:,} rows, {len(columns)} columns{without}", named)
+    uneven = [f"broken: {others:,} of {len(lengths):,} rows do not have {len(columns)} cells"] if others else []
+    return [*_wrapped(f"{about}{counted:,} rows, {len(columns)} columns{without}", named), *uneven]
+
+
+def _without_comments(head: bytes) -> tuple[bytes, int]:
+    """A table without the lines before it that start with `#` and have no cells, and how many these are."""
+    at = comments = 0
+    while head.startswith(b"#", at):
+        end = head.find(b"\n", at) + 1 or len(head)
+        if any(mark.encode() in head[at:end] for mark in _MARKS):
+            break
+        at, comments = end, comments + 1
+    return head[at:], comments
+
+
+def _first_row(head: bytes) -> str:
+    """The first row without what is quoted in it, which may hold line ends and marks of its own."""
+    row: list[str] = []
+    for part in head[:_LONGEST_ROW].decode("utf-8", "replace").split('"')[::2]:
+        before, end, _ = part.partition("\n")
+        row.append(before)
+        if end:
+            break
+    return "".join(row)
 
 
 def _is_value(cell: str) -> bool:

@@ -38,7 +38,7 @@ _MAGIC = (
     (b"SQLite format 3", "SQLite"),
 )
 _FEW = 5
-_LEVELS = (b"TRACE", b"DEBUG", b"INFO", b"NOTICE", b"WARN", b"ERROR", b"CRITICAL", b"FATAL")
+_LEVELS = (b"TRACE", b"DEBUG", b"INFO", b"NOTICE", b"WARN", b"ERROR", b"CRITICAL", b"FATAL", b"PANIC")
 _MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 
 

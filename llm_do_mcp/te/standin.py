@@ -2,7 +2,7 @@
 
 It runs as a process of its own, as ripgrep does, so everything around it stays as it is: what is counted and shown is
 made from the same output, and a pattern that would take forever is ended by ending the process. It knows the flags that
-`te grep` gives, and no others. It is slower; its patterns are Python's; it never follows a link.
+`te grep` gives, and no others. It is slower, and its patterns are Python's.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import sys
 from io import BufferedReader, FileIO, TextIOWrapper
 
 from llm_do_mcp.te.envelope import TeError
+from llm_do_mcp.te.filetypes import TYPES
 from llm_do_mcp.te.globs import Names
 from llm_do_mcp.te.ignore import Rule, rules_of
 from llm_do_mcp.te.patience import Patience
 from llm_do_mcp.te.pattern import APART
 from llm_do_mcp.te.perl import KEPT, for_python
 from llm_do_mcp.te.roots import HANDLES, Place, Root, Workspace
-from llm_do_mcp.te.text import decoded, encoded
+from llm_do_mcp.te.text import BYTE_ORDER_MARK, UTF_16, decoded, encoded
 from llm_do_mcp.te.walk import Walk
 from llm_do_mcp.te.writing import preview
 
@@ -29,42 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import BinaryIO
 
-TYPES = {
-    "c": "*.c *.h",
-    "cpp": "*.cc *.cpp *.cxx *.hh *.hpp *.hxx *.h *.inl",
-    "cs": "*.cs",
-    "css": "*.css *.scss",
-    "csv": "*.csv",
-    "go": "*.go",
-    "html": "*.html *.htm *.ejs",
-    "java": "*.java *.jsp *.jspx *.properties",
-    "js": "*.js *.jsx *.mjs *.cjs *.vue",
-    "json": "*.json *.jsonl",
-    "kotlin": "*.kt *.kts",
-    "lua": "*.lua",
-    "make": "Makefile makefile *.mk *.mak",
-    "markdown": "*.md *.markdown *.mdown *.mdx",
-    "md": "*.md *.markdown *.mdown *.mdx",
-    "perl": "*.pl *.pm *.t",
-    "php": "*.php *.php3 *.php4 *.php5 *.phtml",
-    "py": "*.py *.pyi",
-    "python": "*.py *.pyi",
-    "rb": "*.rb *.rbw *.gemspec Gemfile Rakefile",
-    "ruby": "*.rb *.rbw *.gemspec Gemfile Rakefile",
-    "rust": "*.rs",
-    "sh": "*.sh *.bash *.zsh *.ksh .bashrc .profile .zshrc",
-    "sql": "*.sql *.psql",
-    "swift": "*.swift",
-    "toml": "*.toml Cargo.lock",
-    "ts": "*.ts *.tsx *.cts *.mts",
-    "txt": "*.txt",
-    "xml": "*.xml *.xsd *.xsl *.xslt *.svg",
-    "yaml": "*.yaml *.yml",
-}
 BLOCK = 64 << 10
 """Bytes that are read at once, as ripgrep does: what precedes the first NUL by more is told before it is met."""
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _FOREVER = float("inf")
 
 
@@ -129,6 +97,8 @@ class StandIn:
                 self._below(path)
             except (OSError, TeError) as error:
                 self._complain(f"{path}: {error}")
+        if self.found and self.asked.has("quiet"):
+            return 0
         return 2 if self.failed else int(not self.found)
 
     # ---- which files ----
@@ -154,6 +124,7 @@ class StandIn:
                 Patience(_FOREVER, None),
                 hidden=self.asked.has("hidden"),
                 no_ignore=self.asked.has("no-ignore"),
+                follows=self.asked.has("follow"),
                 wanted=lambda below, is_folder: self._wanted(f"{folder}/{below}", is_folder=is_folder),
             )
             self._with_binary = self.asked.has("binary")
@@ -161,7 +132,7 @@ class StandIn:
                 if entry.kind == "f":
                     self._file(root, entry.relative, os.fsencode(f"{folder}/{entry.relative}"))
             for _ in range(walk.errors):
-                self._complain(f"{path}: a folder could not be read")
+                self._complain(f"{path}: a folder could not be read, or a link not followed")
         finally:
             self._with_binary = True
             workspace.close()
@@ -215,7 +186,7 @@ class StandIn:
         for name in types:
             if name not in TYPES:
                 raise _Refused(f"unrecognized file type: {name}")
-        return Names(glob for name in types for glob in TYPES[name].split())
+        return Names(glob for name in types for glob in TYPES[name])
 
     # ---- which lines ----
 
@@ -247,7 +218,10 @@ class StandIn:
         self.out.flush()
 
     def _search_file(self, file: BufferedReader[FileIO], shown: bytes) -> None:
-        is_utf_16 = file.peek(BLOCK).startswith(_UTF_16) and not self.asked.has("encoding")
+        beginning = b"" if self.asked.has("encoding") else file.peek(BLOCK)
+        is_utf_16 = beginning.startswith(UTF_16)
+        if beginning.startswith(BYTE_ORDER_MARK):
+            file.read(len(BYTE_ORDER_MARK))
         lines = matches = 0
         pattern = self._pattern
         assert pattern is not None

@@ -19,7 +19,9 @@ WEAK = 1
 NONE = 0
 
 _META = frozenset("\\.+*?()[]{}^$")
-_SQL, _HEADER = LANGUAGES["sql"], LANGUAGES["header"]
+_SQL, _HEADER, _RUBY, _PHP, _SHELL, _CPP, _CSHARP = (
+    LANGUAGES[name] for name in ("sql", "header", "ruby", "php", "shell", "cpp", "csharp")
+)
 _MOST_OCCURRENCES = 4
 _SPACE = b" \t"
 _WORD = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
@@ -27,9 +29,9 @@ IN_A_WORD = frozenset(_WORD[at : at + 1] for at in range(len(_WORD)))
 """Characters beside a name that is a part of a longer one."""
 _POINTERS = b"*&"
 NO_DEFINITION_AFTER = frozenset((b"(", b",", b"=", b"!", b"+", b"<", b"{", b"|", b"%", b"?", b"/", b">"))
-NO_DEFINITION_BEFORE = frozenset((b".", b",", b"+", b"%", b"?", b"/", b"|"))
-CLOSED = frozenset(before + after for before in (b".", b" ") for after in (b")", b"]", b"}"))
-"""Characters beside a name that is used: most lines are told apart by them."""
+NO_DEFINITION_BEFORE = frozenset((b".", b",", b"+", b"%", b"/", b"|"))
+CLOSED = frozenset((b".)", b".}", b" )", b" ]", b" }"))
+"""Characters beside a name that is used: most lines are told apart by them. (`.]` may be of `[tool.name]`.)"""
 _NOT_A_TYPE = frozenset(
     b"return else if while for switch case new throw delete goto await yield raise not in and or print del assert "
     b"sizeof typeof defer go".split()
@@ -107,6 +109,10 @@ def _word(line: bytes, start: int, end: int) -> tuple[int, int]:
 def _strength(before: bytes, after: bytes, language: Language) -> int:
     if before[-1:] in NO_DEFINITION_AFTER or after[:1] in NO_DEFINITION_BEFORE:
         return NONE
+    if after[:1] == b"?" and language is not _RUBY:
+        return NONE
+    if language is _SQL:
+        before = before.translate(None, b"[]")  # [dbo].[name]
     words = before.split()
     if before[-1:] == b"." and after[:1] == b"(" and len(words) == 1:
         return NONE  # a method of something is called
@@ -120,14 +126,22 @@ def _strength(before: bytes, after: bytes, language: Language) -> int:
     following = after.lstrip()
     if not words:
         return _first(following, after, language, margin=margin)
+    if language is _PHP and (before.endswith(b"$") or words[0] in (b"define('", b'define("')):
+        return _variable_of_php(before, following, margin=margin)
+    if language is _SQL and words[0].lower() == b"with" and len(words) < 3 and following[:2].lower() == b"as":
+        return VALUE
     if (strength := _introduced(words, before, following, language, margin=margin)) != NONE:
         return strength
-    if following[:1] in (b"(", b"<") or (following[:1] in (b"=", b"[") and "called" in language.forms):
+    if following[:1] in (b"(", b"<"):
         return _typed(words, before, following, language, margin=margin)
     if "closing" in language.forms and following[:1] == b";" and (words[0] == b"typedef" or before.strip() == b"}"):
         return BODY if (before.strip() == b"}" and margin) or words[0] == b"typedef" else NONE
     if words[0] == b"typedef" and before.endswith(b"(*"):
         return BODY
+    if "called" in language.forms and following[:1] in (b"=", b"[", b";", b"{"):
+        return _field(words, before, following, language, margin=margin)
+    if "method" in language.forms and not margin and _assigns(following) and language.modifiers.issuperset(words):
+        return VALUE
     if "method" in language.forms and not margin and following[:1] == b":" and language.modifiers.issuperset(words):
         return VALUE if b"=>" in following or following.rstrip().endswith((b"(", b">(")) else WEAK
     if "assigned" in language.forms and before.endswith(b".") and len(words) == 1 and _assigns(following):
@@ -143,20 +157,25 @@ def _introduced(words: list[bytes], before: bytes, following: bytes, language: L
     at = len(words) - 1
     if glued:
         qualifier = words[-1].strip(b'"`*&')
-        if words[-1][-1:] not in b'.:"`*&' or (qualifier and not qualifier.translate(None, b".:_<>,?").isalnum()):
+        if words[-1][-1:] not in b'.:"`*&' or not (qualifier.translate(None, b".:_<>,?") or b"a").isalnum():
             return NONE
         at -= 1
     if "receiver" in language.forms and before.startswith(b"func (") and before.rstrip()[-1:] == b")":
         return BODY if before.count(b"(") == 1 else NONE
     if at >= 1 and words[at][:1] == b"<" and words[at][-1:] == b">":
         at -= 1  # fun <T> name
+    if at >= 1 and language is _SHELL and words[at][:1] == b"-":
+        at -= 1  # declare -a name
     if at < 0:
         return NONE
     lower = language is _SQL
     said = [word.lower() for word in words] if lower else words
     keyword = said[at]
     if not all(
-        word in language.modifiers or word in language.keywords or word == b"#" or word.startswith((b"@", b"pub("))
+        word in language.modifiers
+        or word in language.keywords
+        or word == b"#"
+        or word.startswith((b"@", b"pub(", b'"'))
         for word in said[:at]
     ):
         return NONE
@@ -169,6 +188,10 @@ def _introduced(words: list[bytes], before: bytes, following: bytes, language: L
             return NONE
         return WEAK if following[:1] == b";" and keyword not in (b"struct", b"def", b"mod") else BODY
     if keyword in language.binders:
+        if keyword == b"case" and following[:1] == b":":
+            return NONE
+        if language is _SHELL and following[:1] != b"=":
+            return WEAK
         if b"=>" in following or b"function" in following:
             return FORM if margin else VALUE
         return VALUE if margin else WEAK
@@ -196,13 +219,41 @@ def _first(following: bytes, after: bytes, language: Language, *, margin: bool) 
         return NONE
     if "method" in forms and not margin and following[:1] == b"<" and b"(" in following:
         return _with_body(ends)
-    if "receiver" in forms and following.startswith((b"struct", b"interface")):
-        return BODY if ends.endswith((b"{", b"}")) else NONE
+    if "receiver" in forms:
+        return _first_of_go(following, ends)
+    if "method" in forms and following[:1] == b":" and _is_callable(following[1:].lstrip()):
+        return VALUE
     if "assigned" in forms and (_assigns(following) or _annotated(following)):
         if not margin and after[:1] == b"=":
             return NONE  # an argument by its name
         return VALUE if margin else WEAK
     return NONE
+
+
+def _first_of_go(following: bytes, ends: bytes) -> int:
+    """A type or a constant in a block, a field, a variable."""
+    if following.startswith((b"struct", b"interface")):
+        return BODY if ends.endswith((b"{", b"}")) else NONE
+    if following.startswith(b":=") or b"=" not in following:
+        kind = following.partition(b"`")[0].rstrip()
+        is_field = kind.translate(None, b"*[]._").isalnum() and kind[:1] not in b"._"
+        return WEAK if is_field or following.startswith(b":=") else NONE
+    return VALUE if ends.endswith(b"= iota") or b"= iota " in ends else NONE
+
+
+def _is_callable(value: bytes) -> bool:
+    return value.startswith((b"function", b"async ")) or (value[:1] == b"(" and b"=>" in value)
+
+
+def _variable_of_php(before: bytes, following: bytes, *, margin: bool) -> int:
+    """`define('name', …)`, `$name = …`, or `$name` behind modifiers and its type."""
+    *words, last = before.split()
+    if not last.endswith(b"$"):
+        return VALUE
+    if last == b"$" and not words:
+        return (VALUE if margin else WEAK) if _assigns(following) else NONE
+    is_property = last == b"$" and words[0] in _PHP.modifiers | {b"var"} and following[:1] in (b"=", b";")
+    return VALUE if is_property else NONE
 
 
 def _with_body(ends: bytes) -> int:
@@ -226,17 +277,15 @@ def _is_name(text: bytes) -> bool:
 def _typed(words: list[bytes], before: bytes, following: bytes, language: Language, *, margin: bool) -> int:
     """Words stand before a name that a parenthesis follows: a function with its type, or a call."""
     ends = following.rstrip()
+    words = _without_annotations(words)
     if "method" in language.forms:
         return _with_body(ends) if all(word in language.modifiers or word == b"*" for word in words) else NONE
-    if "called" not in language.forms or words[0] in _NOT_A_TYPE:
+    if "called" not in language.forms or not _are_a_type(words, before):
         return NONE
-    if before[-1] not in b" \t*&:~>":
-        return NONE
-    kept = before.translate(None, b" \t*&:<>,~_[]().")
-    if not kept.isalnum() or before.count(b"(") != before.count(b")"):
-        return NONE
+    if following[:1] == b"<":
+        following = following[following.find(b">(") + 1 :]  # name<T>(…)
     if following[:1] != b"(":
-        return VALUE if margin and following[:1] in (b"=", b"[") else NONE
+        return NONE
     if ends.endswith(b";") or words[0] == b"extern" or b"(" in words[0]:
         return WEAK
     if margin:
@@ -246,6 +295,41 @@ def _typed(words: list[bytes], before: bytes, following: bytes, language: Langua
     if (ends.endswith(b"{") and ends.count(b"(") == ends.count(b")")) or words[0] in language.modifiers:
         return FORM
     return NONE
+
+
+def _are_a_type(words: list[bytes], before: bytes) -> bool:
+    """Whether words that stand before a name can be its type, with what modifies it."""
+    if not words or words[0] in _NOT_A_TYPE or before[-1] not in b" \t*&:~>":
+        return False
+    said = b" ".join(words)
+    return said.translate(None, b" *&:<>,~_[]().").isalnum() and said.count(b"(") == said.count(b")")
+
+
+def _without_annotations(words: list[bytes]) -> list[bytes]:
+    """Without `@Override` and `[Fact]` in front."""
+    at = 0
+    while at < len(words) and (words[at][:1] == b"@" or (words[at][:1] == b"[" and words[at][-1:] == b"]")):
+        at += 1
+    return words[at:]
+
+
+def _field(words: list[bytes], before: bytes, following: bytes, language: Language, *, margin: bool) -> int:
+    """A type stands before a name, and behind that a value, the end, or a property's accessors."""
+    words = _without_annotations(words)
+    if not _are_a_type(words, before):
+        return NONE
+    ends = following[:1] == b";"
+    if margin:
+        if ends and "split" in language.forms:
+            return WEAK if words[0] == b"extern" else VALUE
+        return VALUE if following[:1] in (b"=", b"[") else NONE
+    if words[0] not in language.modifiers or len(words) < 2 or b"class" not in language.keywords:
+        return NONE
+    if following[:1] == b"{" or following.startswith(b"=>"):
+        return VALUE if language is _CSHARP else NONE
+    if language is _CPP and b"static" not in words and b"constexpr" not in words:
+        return NONE  # it may be a variable of a function
+    return VALUE if ends or _assigns(following) else NONE
 
 
 def _assigns(following: bytes) -> bool:

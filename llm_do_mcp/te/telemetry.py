@@ -81,11 +81,13 @@ class Log:
 
     def record(self, event: Event) -> None:
         """Write a command's event, and before it what the command shows about the one before it in the session."""
-        before = None
+        before, told = None, set()
         for earlier in self.events(TAIL) if event["session_id"] else ():
-            if earlier.get("event") == "command" and earlier.get("session_id") == event["session_id"]:
+            if earlier["event"] == "next_action":
+                told.add(earlier["of"])
+            elif earlier["session_id"] == event["session_id"] and _precedes(earlier, event):
                 before = earlier
-        if before is not None and (action := next_action(before, event)):
+        if before is not None and before["id"] not in told and (action := next_action(before, event)):
             shown = {name: event[name] for name in ("timestamp", "agent_id", "session_id")}
             self.append({"event": "next_action", "of": before["id"], **shown, "action": action})
         self.append(event)
@@ -125,7 +127,7 @@ def command_event(
         agent: Its agent's id.
         session: Its session's id.
         command: Its name.
-        mode: `enriched`, `raw` or `error`.
+        mode: `enriched`, `raw`, or `error` where nothing is answered.
         input_size: Bytes that the tool below had to tell; None where nobody counts them.
         answer: What was answered; only its size is told. None where the tool itself answers.
         truncated: Whether something was left out.
@@ -155,6 +157,13 @@ def command_event(
     }
 
 
+def _precedes(earlier: Event, event: Event) -> bool:
+    """Whether a command shows something about an earlier one: a handle does about the answer that it is from."""
+    if event["cmd"] != "handle":
+        return True
+    return earlier["cmd"] != "handle" and event["handle"] is not None and earlier.get("handle") == event["handle"]
+
+
 def next_action(before: Event, now: Event) -> str:
     """What a command shows about the one before it: a key of `SCORES`, or "" for nothing."""
     if before["mode"] == "error" or _asks_about_te(before) or _asks_about_te(now):
@@ -167,7 +176,7 @@ def next_action(before: Event, now: Event) -> str:
 def _asks_about_te(event: Event) -> bool:
     """Whether it is a report, or help, and no step of a task."""
     name, mode = str(event["cmd"]), str(event["mode"])
-    return name == "coach" or (name == "te" and mode != "error")
+    return name == "coach" or (name == "te" and mode != "error") or _words(event) == ["--help"]
 
 
 def _is_event(event: object) -> bool:
@@ -193,12 +202,16 @@ def _similar(one: Event, other: Event) -> bool:
 
 def _meant(event: Event) -> set[str]:
     """The words of a command without its flags and name, in small letters."""
-    arguments = event["arguments"]
-    name = arguments.index(event["cmd"]) if event["cmd"] in arguments else -1  # a form may stand before it
     words = "".join(
         character.lower() if character.isalnum() else " "
-        for argument in arguments[name + 1 :]
+        for argument in _words(event)
         if not argument.startswith("-")
         for character in f"{argument} "
     )
     return set(words.split())
+
+
+def _words(event: Event) -> list[str]:
+    """What stands behind the name of a command, before which a form may stand."""
+    arguments: list[str] = event["arguments"]
+    return arguments[arguments.index(event["cmd"]) + 1 :] if event["cmd"] in arguments else arguments

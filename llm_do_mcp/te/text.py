@@ -13,6 +13,9 @@ _LETTERS = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\"}
 _FROM_LETTER = {escape[1]: character for character, escape in _LETTERS.items()}
 _WIDTHS = {"x": 2, "u": 4, "U": 8}
 _HEXADECIMAL = frozenset("0123456789abcdef")
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+"""What a text in UTF-16 begins with."""
 
 HIDDEN_IN_TEXT = (
     *range(0x20),
@@ -54,6 +57,11 @@ def decoded(text: bytes) -> str:
 def encoded(text: str) -> bytes:
     """The bytes of a text that `decoded` gave."""
     return text.encode("utf-8", "surrogateescape")
+
+
+def is_text(text: str) -> bool:
+    """Whether it is all text: no stand-in of `decoded` for a byte that is not UTF-8."""
+    return text.isascii() or not any("\udc80" <= character <= "\udcff" for character in text)
 
 
 def one_line(text: str, limit: int = 120) -> str:

@@ -10,6 +10,8 @@ import os
 from array import array
 from bisect import bisect_left
 
+from llm_do_mcp.te.text import BYTE_ORDER_MARK, UTF_16
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,8 +22,6 @@ PIECE = 1 << 20
 HEAD = 64 << 10
 COUNTED = 4 << 30
 """Bytes of a file whose lines are counted; of a larger one only the start is read."""
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Part:
@@ -71,7 +71,7 @@ class TextFile:
         self.identity = (about.st_ino, about.st_size, about.st_mtime_ns)
         """Which file it is, and in what state."""
         self.head = self._read(0, HEAD)
-        self.is_utf_16 = self.head.startswith(_UTF_16)
+        self.is_utf_16 = self.head.startswith(UTF_16)
         if self.is_utf_16:
             self.head = self.head.decode("utf-16", "replace").encode()
         self.is_binary = b"\0" in self.head
@@ -114,7 +114,7 @@ class TextFile:
         """The first bytes, without a byte order mark."""
         if self.is_utf_16:
             return self.head[:size]
-        return self._read(0, size).removeprefix(_BYTE_ORDER_MARK)
+        return self._read(0, size).removeprefix(BYTE_ORDER_MARK)
 
     def parts(self, first: int, width: int, part: int = 0) -> Iterator[Part]:
         """The lines from number `first` on, from its part `part`, in parts of at most `width` bytes."""
@@ -162,7 +162,7 @@ class TextFile:
             if decoder is not None:
                 yield decoder.decode(piece).encode("utf-8", "replace")
             else:
-                yield piece if offset else piece.removeprefix(_BYTE_ORDER_MARK)
+                yield piece if offset else piece.removeprefix(BYTE_ORDER_MARK)
             offset += len(piece)
 
     def _read(self, offset: int, size: int) -> bytes:

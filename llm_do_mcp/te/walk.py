@@ -1,4 +1,4 @@
-"""Walks the folders of a workspace: every entry once, in the order of names, links told and never followed.
+"""Walks the folders of a workspace: every entry once, in the order of names, links told, and followed only on demand.
 
 Each folder is opened from the one above it, so that a folder which is swapped for a link while the walk goes on
 leads nowhere. What may not be read, or vanishes, is counted, and the walk goes on.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from llm_do_mcp.te.ignore import DECIDING, above, decided, of_folder
+from llm_do_mcp.te.roots import kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,10 +40,10 @@ class Entry:
         self.depth = depth
         self.enter = True
 
-    def stat(self) -> os.stat_result:
-        """Of the entry itself, also if it is a link; raises `OSError`. Only until the walk goes on."""
+    def stat(self, *, itself: bool = True) -> os.stat_result:
+        """As `Folder.stat`; raises `OSError`. Only until the walk goes on."""
         if self._folder:
-            return self._folder.stat(self.name)
+            return self._folder.stat(self.name, itself=itself)
         return self.root.stat(self.relative, itself=self.kind == "l")
 
     def is_empty_folder(self) -> bool:
@@ -62,6 +63,7 @@ class Walk:
         patience: When to stop.
         hidden: Whether names that start with a dot are seen.
         no_ignore: Whether ignore files are disregarded.
+        follows: Whether links are followed; only where nothing is guarded.
         wanted: What is decided before hidden names and ignore files are asked: given a path and whether it is a
             folder, it is seen (True), left out (False), or not decided (None).
     """
@@ -73,16 +75,18 @@ class Walk:
         *,
         hidden: bool,
         no_ignore: bool,
+        follows: bool = False,
         wanted: Callable[[str, bool], bool | None] | None = None,
     ) -> None:
         self.errors = 0
-        """Folders that could not be read."""
+        """Folders that could not be read, and links that could not be followed."""
         self.left_out = 0
         """Entries that were hidden or ignored; what lies in them is not counted."""
         self._workspace = workspace
         self._patience = patience
         self._hidden = hidden
         self._no_ignore = no_ignore
+        self._follows = follows
         self._deciding = DECIDING if workspace.gitignore else DECIDING - {".gitignore", ".git"}
         self._wanted = wanted
 
@@ -122,6 +126,8 @@ class Walk:
                 if not seen % _CHECK_EVERY:
                     self._patience.check()
                 path = level.prefix + name
+                if kind == "l" and self._follows:
+                    kind = self._led_to(stack, name)
                 if not self._is_seen(root, level, path, name, kind):
                     continue
                 entry = Entry(root, level.folder, path, name, kind, start + len(stack))
@@ -130,6 +136,17 @@ class Walk:
                     break
             else:
                 stack.pop().folder.close()
+
+    def _led_to(self, stack: list[_Level], name: str) -> str:
+        """The kind of what a link leads to; that of a link where it leads nowhere, or to a folder that it lies in."""
+        try:
+            target = stack[-1].folder.stat(name, itself=False)
+            if not any(os.path.samestat(target, level.folder.stat(".")) for level in stack):
+                return kind_of(target.st_mode)
+        except OSError:
+            pass
+        self.errors += 1
+        return "l"
 
     def _enter(self, stack: list[_Level], entry: Entry) -> bool:
         level = stack[-1]

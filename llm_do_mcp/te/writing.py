@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from llm_do_mcp.te.envelope import Line
-from llm_do_mcp.te.text import decoded, encoded, shown_text
+from llm_do_mcp.te.text import BYTE_ORDER_MARK, decoded, encoded, shown_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ _CUT = b" [... "
 _OMITTED = _CUT + b"omitted end of long line]"
 """What ripgrep puts in place of the rest of a line."""
 _DIGITS = b"0123456789"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 Parts = tuple[bytes, bytes, bytes]
 """A line's number, the mark behind it, and the rest of what was printed."""
@@ -106,7 +105,7 @@ class Writer:
         return len(text) > LINE_CHARACTERS and (_is_long(text) or len(self.whole(text)) > LINE_CHARACTERS)
 
     def _trimmed(self, text: bytes) -> bytes:
-        text = text.removeprefix(_BYTE_ORDER_MARK)
+        text = text.removeprefix(BYTE_ORDER_MARK)
         return text.rstrip() if self._query.context else text.strip()
 
     def _part(self, shown: str, before: int, *, begun: bool) -> str:

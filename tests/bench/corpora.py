@@ -128,4 +128,4 @@ CORPORA = (
 )
 TYPESCRIPT = Corpus("typescript-compiler", (), npm("typescript@5.9"), ("lib/typescript.js",))
 """Tells what is defined in TypeScript, of which ctags misses a seventh."""
-LINUX = Corpus("linux", "", debian("linux"))
+LINUX = Corpus("linux", (), debian("linux"))

@@ -230,6 +230,58 @@ def _told(hit: str) -> tuple[str, str]:
     return number, text.strip()
 
 
+NOT_UTF_8 = {"a.txt": b"x \xff\xfe y\nq\n\xc3\xa9\xff\xff\n", "b.txt": "x y\n", "of.pat": b"\xff\ny$\n"}
+
+
+@pytest.mark.proves("TE-PATTERNS", "TE-BUILT-IN", "TE-GREP")
+@pytest.mark.skipif(not _is_gnu(), reason="there is no GNU grep")
+@pytest.mark.usefixtures("either_search")
+@pytest.mark.parametrize("guard", GUARDS)
+def test_a_pattern_may_hold_bytes_that_are_no_text(tmp_path: Path, guard: str) -> None:
+    write(tmp_path, NOT_UTF_8)
+    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+    words = [
+        "\xff",
+        "-e \xff -e q",
+        "-E \xff|q",
+        "-E \xff|[yq]",
+        "-E \xff{2}",
+        "-i \xff\xfe",
+        "-F \xff",
+        "-F -e \xff -e q",
+    ]
+    words += ["-x \xff", "-v \xff", "-E (q|\xff)+$", "-S \xff", "-f of.pat", "-F -f of.pat", "\\(x.\\)\xff"]
+    for flags in ("-c", "-o"):
+        for word in words:
+            given = [flags, *os.fsdecode(word.encode("latin-1")).split()]
+            theirs = [word for word in given if word != "-S"]
+            grep = [str(GREP), "-a", *theirs, "a.txt", "b.txt"]
+            printed = subprocess.run(grep, cwd=tmp_path, capture_output=True, check=False, env=environment).stdout
+            lines = printed.decode("utf-8", "replace").splitlines()
+            answer = search(["grep", "-h", *given, "a.txt", "b.txt"], tmp_path, guard=guard)
+            if flags == "-c":
+                assert answer.hits == [line for line in lines if not line.endswith(":0")], word
+            else:
+                shown = [line.partition(":")[2] for line in lines]
+                assert [hit.partition(": ")[2].strip() for hit in answer.hits] == [text.strip() for text in shown], word
+
+
+@pytest.mark.proves("TE-PATTERNS", "TE-BUILT-IN", "TE-FLAGS")
+@pytest.mark.usefixtures("either_search")
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        *(("-P \xff", "invalid_pattern"), ("-w \xff", "invalid_pattern"), ("[\xff]", "invalid_pattern")),
+        *(("-E (q)\\1|\xff", "invalid_pattern"), ("q -g *\xff", "usage"), ("q --include *\xff", "usage")),
+    ],
+)
+def test_where_only_text_is_read_other_bytes_are_refused(tmp_path: Path, words: str, error: str) -> None:
+    write(tmp_path, NOT_UTF_8)
+    answer = search(["grep", *os.fsdecode(words.encode("latin-1")).split()], tmp_path)
+    assert answer.meta["error"] == error
+    assert "not UTF-8" in answer.notes[-1]
+
+
 @pytest.mark.proves("TE-PATTERNS", "TE-BUILT-IN")
 @pytest.mark.usefixtures("either_search")
 @pytest.mark.parametrize(
@@ -300,6 +352,34 @@ def test_lines_around_a_hit_hide_no_binary_file(tmp_path: Path, guard: str) -> N
             answer = search(f"te grep {flags} foo {path}", tmp_path, guard=guard)
             found = int(not path) + (not path and "-m1" in flags)
             assert (answer.meta["matches"], answer.meta["binary"], answer.code) == (found, binary, 0), flags
+
+
+@pytest.mark.proves("TE-BINARY", "TE-BUILT-IN")
+@pytest.mark.skipif(not _is_gnu(), reason="there is no GNU grep")
+@pytest.mark.parametrize("guard", GUARDS)
+@pytest.mark.usefixtures("either_search")
+@pytest.mark.parametrize(
+    "words", ["a", "''", "'[ab]'", "-v x", "-o a", "-x ''", "-B1 a", "-A1 a", "-w a", "-oE 'a|aa*'"]
+)
+def test_a_file_that_is_binary_behind_its_first_bytes_is_binary(tmp_path: Path, words: str, guard: str) -> None:
+    tree = write(
+        tmp_path / "tree", {"a.dat": b"a\nx\0y\n", "b.dat": b"\n\na" + b"\n" * 900 + b"\0", "c.dat": b"\n\n\n\0"}
+    )
+    write(tree, {"d.txt": "a\nb\n", "e.txt": "a\n".encode("utf-16") if guard != "verify" else "a\n"})
+    for most in ("-m1", "-m2", "-m3", "-m4"):
+        given = [most, *shlex.split(words)]
+        printed = subprocess.run([str(GREP), "-r", *given, "."], cwd=tree, capture_output=True, check=False)
+        answer = search(["grep", *given], tree, guard=guard)
+        assert answer.meta.get("binary", 0) == printed.stderr.count(b"binary file matches") - (
+            b"e.txt" in printed.stderr
+        )
+        assert not any(".dat" in hit for hit in answer.hits)
+    write(tree, {f"more/{number}.txt": "a\nb\n\n" for number in range(30)})
+    kept = {"guard": guard, "session": "s", "folder": str(tmp_path / "kept")}
+    first = search(["grep", "-m1", *shlex.split(words)], tree, budget=500, **kept)
+    rest = search(["--handle", first.meta["handle"]], tree, **kept)
+    served = [hit for hit in (*first.hits, *rest.hits) if hit != "--"]
+    assert len(set(served)) == len(served) and not any(".dat" in hit for hit in served)
 
 
 @pytest.mark.proves("TE-COMMAND")

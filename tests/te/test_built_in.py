@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from llm_do_mcp.te import run
+from llm_do_mcp.te.filetypes import TYPES
+from llm_do_mcp.te.ripgrep import find
 from tests.te import test_against_grep, test_pattern
 from tests.te.searching import GUARDS, Answer, search, write
 
@@ -78,6 +81,10 @@ grep -o '[[:punct:]]*' odd.txt
 grep -oE '[^[:punct:][:space:]]+' odd.txt
 grep -i '\\<*n' odd.txt
 grep -v '\\B' data/words.txt
+grep -c '^.?n' marked.txt
+grep -cE '^.?n' marked.txt
+grep -n '^need' marked.txt
+grep -o '.' marked.txt
 """.strip().splitlines()
 
 
@@ -101,6 +108,7 @@ def test_the_answer_is_that_of_ripgrep(
     )
     write(tmp_path, {"late.bin": b"needle\n" * 20_000 + b"\0needle", "utf16.txt": "needle ü\n".encode("utf-16")})
     write(tmp_path, {"long.txt": "needle " + "x" * 3_000 + "\n", "empty/.gitignore": "*\n", "empty/y": "needle\n"})
+    write(tmp_path, {"marked.txt": b"\xef\xbb\xbfneedle\n\xef\xbb\xbfneedle\n"})
     write(tmp_path, {"odd.txt": "İ bin\ni I\n¡hola! «a» \u2013 €5 “x” 😀 `~\u200b\u00a0,\n"})
     theirs, ours = _both(shlex.split(command), tmp_path, monkeypatch, guard)
     assert (ours.meta, ours.hits, ours.code) == (theirs.meta, theirs.hits, theirs.code)
@@ -207,6 +215,37 @@ def test_what_cannot_be_searched_for_is_named(
     answer = search(["grep", *arguments], tmp_path, seconds=20)
     assert answer.meta.get("error") == error
     assert "Traceback" not in answer.text
+
+
+@pytest.mark.proves("TE-BUILT-IN")
+def test_types_of_files_are_those_of_ripgrep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = subprocess.run([find(), "--type-list"], capture_output=True, check=True, text=True).stdout
+    known = {name: globs.split(", ") for name, _, globs in (line.partition(": ") for line in printed.splitlines())}
+    for name, globs in TYPES.items():
+        assert set(globs) <= set(known[name]), name
+    write(tmp_path, dict.fromkeys(("a.ts", "b.tsx", "c.hs", "Dockerfile", "d.h"), "needle\n"))
+    for types in ("-t typescript", "-t docker -t hs", "-T h", "-t c -T docker"):
+        theirs, ours = _both(f"te grep {types} needle", tmp_path, monkeypatch, "none")
+        assert sorted(ours.hits) == sorted(theirs.hits) != []
+        assert "protobuf" in search("te grep -t nope needle", tmp_path).notes[-1], "those that there are"
+        monkeypatch.delenv("TE_RG")
+
+
+@POSIX
+@pytest.mark.proves("TE-BUILT-IN", "TE-SPECIAL-FILES")
+@pytest.mark.parametrize("flags", ["-R", "-Rl", "-RL", "-R --include=*.py", "-R -g !l1", "-R -uu", "-R -g d1/"])
+def test_links_are_followed_where_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: str
+) -> None:
+    write(tmp_path, {"d1/a.py": "needle\n", "x/b.txt": "needle\n", ".h/c.py": "needle\n", ".gitignore": "l5/\nl6\n"})
+    links = {"l1": "d1", "l2.txt": "d1/a.py", "x/l3": "../d1", "l4": "nope", "d1/up": "..", "x/self": ".", "l5": "d1"}
+    for link, target in {**links, "l6": "d1/a.py", "l7": ".h", "d1/l8": "../x", "x/fifo": "../pipe"}.items():
+        (tmp_path / link).symlink_to(target)
+    os.mkfifo(tmp_path / "pipe")
+    for where in ("", "d1", "x l1"):
+        theirs, ours = _both(f"te grep {flags} needle {where}", tmp_path, monkeypatch, "none")
+        assert (ours.meta, sorted(ours.hits)) == (theirs.meta, sorted(theirs.hits)), where
+        monkeypatch.delenv("TE_RG")
 
 
 @POSIX

@@ -69,6 +69,7 @@ def test_it_is_off_unless_it_is_switched_on_and_repeats_itself_with_a_seed(tmp_p
     assert strategies() == [None] * 12
     first = strategies(enabled=True, seed=3)
     assert first == strategies(enabled=True, seed=3)
+    assert strategies(enabled=True, seed=0) == strategies(enabled=True, seed=0)
     assert len(set(first)) > 1 and set(first) <= set(STRATEGIES["grep"])
 
 
@@ -94,6 +95,10 @@ def test_the_report_tells_wins_intervals_and_bars(tmp_path: Path) -> None:
     low, high = interval(values)
     assert full.split() == ["grep", "full", "20", "7", "+0.05", f"{low:+.2f}", "to", f"{high:+.2f}", bar(mean(values))]
     assert -1 < low < mean(values) < high < 1
+    for budget in (250, 350):
+        settings = Settings({}, str(tmp_path))
+        cut = search("te coach report", tmp_path, guard="none", budget=budget, settings=settings)
+        assert cut.left_out == 4 - len(cut.hits) > 0
 
 
 @pytest.mark.proves("TE-COACH-REPORT")

@@ -50,6 +50,8 @@ def test_each_command_tells_its_options(tmp_path: Path) -> None:
         assert told.meta == {"v": 1, "cmd": command} and told.text == ran.stdout.decode()
         assert all(option in told.text for option in options)
         assert 150 < len(search(f"te {command} --help", tmp_path, budget=300).text) <= 300
+    ran = te("coach", "report", "--help", folder=tmp_path)
+    assert (ran.returncode, ran.stdout) == (0, te("coach", "--help", folder=tmp_path).stdout)
     assert "te cat [-n] FILE" in search("te --help", tmp_path).text
     write(tmp_path, {"a.txt": "x\n"})
     named = set(re.findall(r"(?<![\w-])-[a-zA-Z]\b", search("te cat --help", tmp_path).text))

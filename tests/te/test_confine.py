@@ -14,7 +14,7 @@ import pytest
 
 from llm_do_mcp.te import confine
 from tests.sandbox import swap
-from tests.te.searching import search, write
+from tests.te.searching import GUARDS, search, write
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="made of POSIX links and handles")
 CONFINED = ("kernel", "verify")
@@ -34,13 +34,14 @@ def world(tmp_path: Path) -> Path:
 
 @POSIX
 @pytest.mark.proves("TE-CONFINED", "A007")
+@pytest.mark.usefixtures("either_search")
 @pytest.mark.parametrize("guard", CONFINED)
 def test_links_lead_nowhere(world: Path, guard: str) -> None:
     for flags in ("-r", "-R", "-R --hidden --no-ignore", "-c -R", "-l -R"):
         answer = search(f"te grep {flags} needle", {"in": world / "root"}, guard=guard)
         assert "SECRET" not in answer.text
         assert "in/link" not in answer.text
-        assert answer.meta["files"] >= 20
+        assert answer.meta["files"] == 20
     for path in ("in/link", "in/link/secret.txt", "in/file", "in/link/../secret.txt", "in/inner/0/f.txt"):
         answer = search(["grep", "needle", path], {"in": world / "root"}, guard=guard)
         assert answer.meta["error"] in ("outside", "path_not_found")
@@ -49,6 +50,46 @@ def test_links_lead_nowhere(world: Path, guard: str) -> None:
         "outside",
         "not_a_file",
     )
+
+
+@POSIX
+@pytest.mark.proves("TE-CONFINED", "TE-HIDDEN")
+@pytest.mark.usefixtures("either_search")
+@pytest.mark.parametrize("guard", GUARDS)
+def test_no_link_shows_what_is_never_found(tmp_path: Path, guard: str) -> None:
+    only = [".txt"] if guard != "none" else None
+    write(tmp_path, {".llm-do/z.txt": "needle\n", "x.py": "needle\n", "a/b.txt": "needle\n", "kept/c.txt": "needle\n"})
+    write(tmp_path, {".llm-doignore": "kept/\n"})
+    for link, target in {"ll": ".llm-do", "l.txt": "x.py" if only else ".llm-do/z.txt", "in/l": "../kept"}.items():
+        (tmp_path / link).parent.mkdir(exist_ok=True)
+        (tmp_path / link).symlink_to(target)
+    options = {"guard": guard, "suffixes": {"d": only} if only else {}}
+    roots = {"d": tmp_path} if only else tmp_path
+    for flags in ("-R", "-R --no-ignore", "-lR --hidden", "-cR -uu"):
+        hits = search(f"te grep {flags} needle", roots, **options).hits
+        assert {hit.removeprefix("d/").partition(":")[0] for hit in hits} - {"x.py"} == {"a/b.txt"}, flags
+    alias = "d/" if only else ""
+    for path in ("ll", "ll/z.txt", "l.txt"):
+        for command in ("grep needle", "grep -f", "cat", "find -H", "find . -newer"):
+            answer = search([*f"te {command}".split(), alias + path], roots, **options)
+            refused = ("path_not_found",) if not only else ("path_not_found", "outside")
+            assert answer.meta["error"] in refused, (command, path)
+    if not only:
+        assert search("te grep -R needle in/l", roots, **options).hits == ["in/l/c.txt:1: needle"], "it is named"
+
+
+@pytest.mark.proves("TE-HIDDEN")
+@pytest.mark.usefixtures("either_search")
+@pytest.mark.parametrize("guard", CONFINED)
+def test_a_suffix_that_is_not_allowed_is_as_good_as_not_there(tmp_path: Path, guard: str) -> None:
+    write(tmp_path, {"x.py": "SECRET\n", "a.txt": "SECRET\n"})
+    for command in ("grep SECRET", "grep -f", "grep -of", "cat", "find", "find . -newer"):
+        told = [
+            search(f"te {command} d/{name}", {"d": tmp_path}, guard=guard, suffixes={"d": [".txt"]})
+            for name in ("x.py", "y.py")
+        ]
+        assert told[0].text.replace("x.py", "y.py") == told[1].text, command
+        assert told[0].meta["error"] == "path_not_found"
 
 
 @POSIX

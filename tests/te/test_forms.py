@@ -69,6 +69,16 @@ def test_raw_is_the_tool_s_own_output_untouched(tmp_path: Path, words: list[str]
     assert te(*words, folder=tmp_path).stdout.splitlines()[:1] == own.stdout.splitlines()[:1], "te is switched off"
 
 
+@pytest.mark.proves("TE-RAW", "TE-ERRORS")
+def test_where_te_is_switched_off_it_says_so_and_knows_the_tools_only(tmp_path: Path) -> None:
+    write(tmp_path, {"llmc.toml": "[tool_envelope]\nenabled = false\n"})
+    for words in (["--json", "grep", "x"], ["--handle", "res_0123456789abcdef"], ["coach", "report"]):
+        told = te(*words, folder=tmp_path).stdout.decode().splitlines()[-1]
+        known = "te, which is switched off here (enabled = false), knows the commands grep, cat, find"
+        assert told == f"[TE] {known}, not {words[0]}"
+    assert b"[TE] te -i knows the commands" in te("-i", "coach", folder=tmp_path).stdout
+
+
 @POSIX
 @pytest.mark.proves("TE-RAW", "TE-TELEMETRY")
 def test_raw_is_told_in_the_log_and_judges_the_command_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -255,12 +255,23 @@ def test_what_lies_outside_a_root_does_not_decide_what_is_found_in_it(tmp_path: 
     assert search("te grep -l needle", {"out": tmp_path / "out"}).hits == ["out/a.txt"]
 
 
+@pytest.mark.proves("TE-HIDDEN", "TE-WORKSPACE")
+@pytest.mark.usefixtures("either_search")
+@pytest.mark.parametrize("guard", GUARDS)
+def test_what_git_ignores_for_a_user_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guard: str) -> None:
+    """Everybody's answer is the same, and that of `te find`."""
+    write(tmp_path, {"home/git/ignore": "*.txt\n", "in/a.txt": "needle\n"})
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+    assert search("te grep -l needle", tmp_path / "in", guard=guard).hits == ["a.txt"]
+    assert search("te find . -type f", tmp_path / "in", guard=guard).hits == ["a.txt"]
+
+
 @pytest.mark.proves("TE-HIDDEN")
 def test_only_allowed_suffixes_are_found(tmp_path: Path) -> None:
     write(tmp_path, {"a.md": "needle\n", "b.MD": "needle\n", "c.key": "needle\n"})
     for command in ("te grep -c needle", "te grep -c needle docs -g '*'", "te grep needle docs/c.key docs/a.md -c"):
         answer = search(command, {"docs": tmp_path}, suffixes={"docs": (".md",)})
-        assert "c.key" not in answer.text
+        assert not any("c.key" in hit for hit in answer.hits)
         assert answer.meta["matches"] == len(answer.hits) > 0
 
 

@@ -107,6 +107,31 @@ def test_a_fifo_is_never_waited_for(tmp_path: Path, guard: str) -> None:
 @POSIX
 @pytest.mark.proves("TE-SPECIAL-FILES")
 @pytest.mark.parametrize("guard", GUARDS)
+@pytest.mark.parametrize("name", [".ignore", "d/e/.rgignore", "../.gitignore", "link", "/dev/zero"])
+def test_an_ignore_file_that_has_no_end_does_not_end_a_search(tmp_path: Path, guard: str, name: str) -> None:
+    root = write(
+        tmp_path / "root", {"a.txt": "needle\n", "d/e/b.txt": "needle\n", "x.log": "needle\n", "q/.ignore": "x\n"}
+    )
+    if name in ("link", "/dev/zero"):
+        os.mkfifo(root / "link")
+        (root / "d/.gitignore").symlink_to("../link" if name == "link" else name)
+    else:
+        os.mkfifo(root / name)
+    write(root, {"q/.gitignore": "*.log\n", "q/y.log": "needle\n"})
+    answer = search("te grep -m1 -E 'needle|(x)\\1'", root, guard=guard, seconds=3)
+    assert sorted(hit.partition(":")[0] for hit in answer.hits) == ["a.txt", "d/e/b.txt", "x.log"]
+    assert "error" not in answer.meta and "skipped" not in answer.meta
+    assert str(tmp_path) not in answer.text
+    if guard == "none" and name != "/dev/zero":
+        where = {"link": "d/.gitignore", "../.gitignore": "a .gitignore in a folder above"}.get(name, name)
+        reason = f"ripgrep comes to no end at {where}, which is no regular file"
+        assert answer.notes == [f"[TE] searched by the slower built-in search: {reason}"]
+    assert search("te grep --no-ignore needle q", root, guard=guard, seconds=3).hits == ["q/y.log:1: needle"]
+
+
+@POSIX
+@pytest.mark.proves("TE-SPECIAL-FILES")
+@pytest.mark.parametrize("guard", GUARDS)
 def test_link_loops_do_not_hide_what_was_found(tmp_path: Path, guard: str) -> None:
     write(tmp_path, {"d/a.txt": "needle\n"})
     (tmp_path / "d/loop").symlink_to(tmp_path / "d")
@@ -116,8 +141,21 @@ def test_link_loops_do_not_hide_what_was_found(tmp_path: Path, guard: str) -> No
         assert answer.hits == ["d/a.txt:1: needle"]
         assert "error" not in answer.meta
         assert answer.code == 0
-    if guard != "verify":
+    if guard == "none":
         assert answer.meta["errors"] >= 1, "with -R the loops are counted"
+
+
+@pytest.mark.proves("A107", "TE-ERRORS", "TE-PATTERNS")
+@pytest.mark.parametrize("words", [["-P", "(a+)+$"], ["-E", "(a|aa)+\\1$"]])
+def test_a_file_that_is_given_up_is_told(tmp_path: Path, words: list[str]) -> None:
+    write(tmp_path, {"a.txt": "a" * 60 + "b\n", "b.txt": "aa\n"})
+    for paths, hits in ((["a.txt"], []), ([], ["b.txt:1: aa"])):
+        answer = search(["grep", *words, *paths], tmp_path)
+        assert (answer.meta["errors"], answer.meta["error"], answer.code) == (1, "search_failed", 2)
+        assert answer.notes == [
+            "[TE] ripgrep gave a file up: this pattern has more ways to match there than PCRE2 tries"
+        ]
+        assert answer.hits == hits
 
 
 @POSIX

@@ -24,6 +24,8 @@ from tests.te.searching import Answer, read, search, te, write
         ("[tool_envelope.cat]\nmax_output_chars = 0", "max_output_chars must be a whole number from 1 on"),
         ("[tool_envelope.cat]\nmax_output_chars = true", "max_output_chars must be a whole number from 1 on"),
         ("[tool_envelope.coach]\nexplore = 2", "explore must be a number from 0 to 1"),
+        ("[tool_envelope.coach]\nseed = -1", "seed must be a whole number from 0 on"),
+        ("[tool_envelope.coach]\nseed = false", "seed must be a whole number from 0 on"),
         ("[tool_envelope.workspace]\nroot = 1", "root must be a text"),
         ("[tool_envelope]\nenabled = 1", "enabled must be true or false"),
         ("tool_envelope = 1", "tool_envelope must be a table"),
@@ -84,9 +86,25 @@ def test_previews_and_times_are_in_force(tmp_path: Path) -> None:
     assert options["settings"].seconds("find", 30.0) == 0.001
 
 
+@pytest.mark.proves("TE-SETTINGS", "TE-HANDLE", "TE-BUDGET")
+@pytest.mark.parametrize("command", ["grep needle", "find . -name '*.py'", "cat f1.py f2.py"])
+def test_what_an_answer_may_have_holds_for_each_chunk_of_the_rest(tmp_path: Path, command: str) -> None:
+    tree = write(tmp_path / "tree", {f"f{n}.py": "needle = 'in the hay'\n" * 40 for n in range(300)})
+    limits = {"grep": 1_000, "find": 900, "cat": 800}
+    settings = Settings({name: {"max_output_chars": most} for name, most in limits.items()})
+    options: dict[str, Any] = {"guard": "none", "settings": settings, "session": "s", "folder": str(tmp_path / "kept")}
+    handle = search(f"te {command}", tree, **options).meta["handle"]
+    first = search(f"te --handle {handle}", tree, **options)
+    assert first.meta["chunks"] > 1 and first.hits
+    for number in range(1, first.meta["chunks"] + 1):
+        chunk = search(f"te --handle {handle} --chunk {number}", tree, **options)
+        assert len(chunk.text) <= limits[command.split()[0]]
+
+
 @pytest.mark.proves("TE-WORKSPACE", "TE-PATHS")
 @pytest.mark.skipif(os.name != "posix", reason="links need rights on Windows")
-def test_links_lead_out_of_the_workspace_only_where_that_is_allowed(tmp_path: Path, either_search: str) -> None:
+@pytest.mark.usefixtures("either_search")
+def test_links_lead_out_of_the_workspace_only_where_that_is_allowed(tmp_path: Path) -> None:
     inside = write(tmp_path / "in", {"a/x.txt": "needle\n"})
     write(tmp_path / "out", {"o.txt": "needle\n"})
     (inside / "away").symlink_to("../out")
@@ -103,9 +121,8 @@ def test_links_lead_out_of_the_workspace_only_where_that_is_allowed(tmp_path: Pa
     for command in commands:
         answer = search(command, inside, guard="none", settings=allowed)
         assert answer.hits and "error" not in answer.meta, command
-    if not either_search:  # the built-in search follows no link
-        hits = search("grep -R needle .", inside, guard="none", settings=allowed).hits
-        assert "away/o.txt:1: needle" in hits and "inner/x.txt:1: needle" in hits
+    hits = search("grep -R needle .", inside, guard="none", settings=allowed).hits
+    assert "away/o.txt:1: needle" in hits and "inner/x.txt:1: needle" in hits
 
 
 @pytest.mark.proves("TE-WORKSPACE")
@@ -134,10 +151,14 @@ def test_the_workspace_s_root_holds_wherever_the_command_runs(tmp_path: Path) ->
     assert hits("cat", "../top.py") == ["needle"], "the file's own folder is the root unless it says another"
     assert hits("cat", beside) == ["outside"]
     write(tmp_path, {"llmc.toml": "[tool_envelope.workspace]\nroot = '.'\nallow_outside_root = true\n"})
-    assert hits("grep", "needle", "../../beside") == [f"{beside}:1: needle"]
-    assert hits("grep", "needle", "../../beside", "a.py") == [f"{beside}:1: needle", "a.py:1: needle"]
+    assert hits("grep", "needle", "../../beside") == ["../../beside/c.py:1: needle"]
+    assert hits("grep", "needle", beside, "a.py") == ["../../beside/c.py:1: needle", "a.py:1: needle"]
+    assert hits("find", "../../beside") == ["../../beside", "../../beside/c.py"]
     assert hits("cat", beside) == ["needle"]
+    assert hits("find", "/etc", "-maxdepth", "0") == ["/etc"], "nothing in common"
     assert hits("grep", "needle") == ["a.py:1: needle", "lib/b.py:1: needle"]
+    write(tmp_path, {"llmc.toml": "[tool_envelope.workspace]\nroot = 'src/lib'\nallow_outside_root = true\n"})
+    assert hits("grep", "needle", "a.py", "lib") == ["a.py:1: needle", "lib/b.py:1: needle"]
 
 
 @pytest.mark.proves("TE-WORKSPACE", "TE-HOT-ZONE")

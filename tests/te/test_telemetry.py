@@ -74,6 +74,26 @@ def test_the_next_action_is_an_event_that_names_the_command_before(tmp_path: Pat
 
 
 @pytest.mark.proves("TE-TELEMETRY")
+def test_a_handle_shows_something_about_the_answer_that_it_is_from_once(tmp_path: Path) -> None:
+    tree = write(tmp_path / "tree", {f"f{n}.py": "needle = 1\n" * 50 for n in range(9)})
+    ask(tree, "te grep needle")
+    handle = events(tree)[0]["handle"]
+    more = [
+        "te cat f1.py",
+        "te --handle res_0123456789abcdef",
+        f"te --handle {handle}",
+        f"te --handle {handle} --chunk 2",
+    ]
+    told = ask(tree, *more, "te find .")
+    by_id = {event["id"]: event["arguments"] for event in told if event["event"] == "command"}
+    actions = [(by_id[event["of"]], event["action"]) for event in told if event["event"] == "next_action"]
+    assert actions == [
+        (["grep", "needle"], "proceeds"),
+        (["--handle", handle, "--chunk", "2"], "proceeds"),
+    ]
+
+
+@pytest.mark.proves("TE-TELEMETRY")
 @pytest.mark.parametrize(
     ("before", "now", "action"),
     [
@@ -84,6 +104,9 @@ def test_the_next_action_is_an_event_that_names_the_command_before(tmp_path: Pat
         ("find . -name x.py", "find src -name x.py", "repeats"),
         ("grep connect", "cat src/connect.py", "proceeds"),
         ("grep connect", "coach report", ""),
+        ("grep connect", "grep --help", ""),
+        ("grep connect", "cat --help", ""),
+        ("grep --help", "grep connect", ""),
     ],
 )
 def test_what_a_command_shows_about_the_one_before(before: str, now: str, action: str) -> None:
@@ -92,6 +115,20 @@ def test_what_a_command_shows_about_the_one_before(before: str, now: str, action
     raw = {**second, "arguments": ["-i", *second["arguments"]], "mode": "raw"}
     assert next_action(first, raw) == action, "a form before the command changes nothing"
     assert next_action({**first, "mode": "error"}, second) == "", "what failed says nothing about how answers look"
+
+
+@pytest.mark.proves("TE-TELEMETRY")
+def test_an_answer_with_a_shortcoming_names_it_and_is_a_step_like_any_other(tmp_path: Path) -> None:
+    tree = write(tmp_path / "tree", {f"d{n}/f.py": "needle\n" for n in range(400)})
+    ask(tree, "te grep needle d1 nope", "te cat nope d1/f.py", "te find d1 nope", "te grep needle nope", "te find d1")
+    told = [event for event in events(tree) if event["event"] == "command"]
+    assert [(event["mode"], event["error"]) for event in told] == [
+        *[("enriched", "path_not_found")] * 3,
+        ("error", "path_not_found"),
+        ("enriched", None),
+    ]
+    actions = [event["of"] for event in events(tree) if event["event"] == "next_action"]
+    assert actions == [event["id"] for event in told[:3]], "what has no answer says nothing about answers"
 
 
 @pytest.mark.proves("TE-TELEMETRY")
