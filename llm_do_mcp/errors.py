@@ -9,7 +9,8 @@ is a fault of ours and is reported as one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 
 class LlmDoError(Exception):
@@ -140,11 +141,31 @@ class ToolHostDied(FunctionFailed):
 
 
 class ModelError(LlmDoError):
-    """A model that could not be reached, refused, or answered with something unusable."""
+    """A model that could not be reached, refused, or answered with something unusable.
+
+    Attributes:
+        lost: The `Usage` of each of its replies that came to nothing and is paid for all the same.
+    """
+
+    lost: tuple[Any, ...] = ()
 
 
 class ModelUnavailable(ModelError):
     """A model that did not serve a request which another model may serve: a fallback chain goes on after it."""
+
+
+class Unanswered(ModelError):
+    """A turn that no model of a worker's chain answered.
+
+    Args:
+        message: Why, of the last one that was asked and of those before it.
+        told: What the record keeps of it beside the message, as `error`: `asked` (the last model), and what a reply
+            has of those that failed, see `runtime/chain.py`.
+    """
+
+    def __init__(self, message: str, told: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.told = {"error": message, **told}
 
 
 class RunError(LlmDoError):

@@ -7,9 +7,11 @@ address has the prices that Anthropic publishes.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 PUBLIC = "https://api.anthropic.com"
 VARIABLE = "ANTHROPIC_BASE_URL"
+HEADERS = "ANTHROPIC_CUSTOM_HEADERS"
 
 
 def own() -> str:
@@ -34,3 +36,9 @@ def is_foreign(base_url: str | None) -> bool:
 def is_public(base_url: str | None) -> bool:
     """Whether what is asked for goes to Anthropic itself."""
     return (own() if base_url is None else base_url.rstrip("/")) == PUBLIC
+
+
+def custom_headers(environment: Mapping[str, str]) -> dict[str, str]:
+    """The headers that the user's environment adds to every request: `Name: value`, one a line. They may be keys."""
+    lines = (line.partition(":") for line in environment.get(HEADERS, "").split("\n"))
+    return {name.strip(): value.strip() for name, colon, value in lines if colon}

@@ -12,19 +12,22 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
 
+from llm_do_mcp.errors import ModelError
 from llm_do_mcp.models import address
 from llm_do_mcp.models.capabilities import capabilities_of
 from llm_do_mcp.models.documents import Documents
-from llm_do_mcp.models.failures import NO_KEY, broke_off, explained, shown_address, unavailable
+from llm_do_mcp.models.failures import ELSEWHERE, NO_KEY, broke_off, explained, shown_address, unavailable
 from llm_do_mcp.models.payload import stream_arguments
 from llm_do_mcp.models.stream import BrokenReply, read_reply
-from llm_do_mcp.models.turn import Reply, Request
+from llm_do_mcp.models.turn import Reply, Request, Usage
+from llm_do_mcp.project.manifest import web_address
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -67,20 +70,29 @@ class AnthropicModel:
 
     async def reply(self, request: Request, *, deadline: float) -> Reply:
         """See `Model.reply`."""
-        started = anyio.current_time()
-        with anyio.CancelScope(deadline=deadline):
-            client = await self._connect(request)
-            _deadline.set(deadline)
-            return await self._ask(client, request)
-        waited = f"no answer within {max(deadline - started, 0):.3g} s"
-        raise unavailable(request, waited, "try again, or raise limits.timeout_s")
+        lost: list[Usage] = []
+        try:
+            reply = await self._reply_within(request, deadline, lost)
+        except ModelError as error:
+            error.lost = tuple(lost)
+            raise
+        return replace(reply, lost=tuple(lost))
 
     async def aclose(self) -> None:
         """See `Model.aclose`."""
         if self._client is not None:
             await self._client.close()
 
-    async def _ask(self, client: AsyncAnthropic, request: Request) -> Reply:
+    async def _reply_within(self, request: Request, deadline: float, lost: list[Usage]) -> Reply:
+        started = anyio.current_time()
+        with anyio.CancelScope(deadline=deadline):
+            client = await self._connect(request)
+            _deadline.set(deadline)
+            return await self._ask(client, request, lost)
+        waited = f"no answer within {max(deadline - started, 0):.3g} s"
+        raise unavailable(request, waited, "try again, or raise limits.timeout_s")
+
+    async def _ask(self, client: AsyncAnthropic, request: Request, lost: list[Usage]) -> Reply:
         where = shown_address(str(client.base_url))
         if self._can.documents:
             await self._documents.check(request)
@@ -90,7 +102,7 @@ class AnthropicModel:
         for last in (False, True):
             try:
                 async with await client.messages.create(**arguments, stream=True) as stream:
-                    return await read_reply(stream)
+                    return await read_reply(stream, lost)
             except BrokenReply as error:
                 if last:
                     what = f"the answer from {where} was unusable, twice: {error}"
@@ -114,20 +126,39 @@ class AnthropicModel:
 
     def _build_client(self) -> AsyncAnthropic | None:
         """A client, or None where no key can be found. Blocks: the import alone takes about a second."""
-        from anthropic import AsyncAnthropic
+        from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 
-        options: dict[str, Any] = {"max_retries": RETRIES, "middleware": [_no_wait_past_deadline]}
+        options: dict[str, Any] = {
+            "max_retries": RETRIES,
+            "middleware": [_no_wait_past_deadline],
+            "http_client": DefaultAsyncHttpxClient(event_hooks={"response": [_stays_at_its_address]}),
+        }
         if address.is_foreign(self._base_url):
             # Headers that the user's environment adds to every request may be credentials too.
-            lines = os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").split("\n")
-            blank = {line.partition(":")[0].strip(): "" for line in lines if ":" in line}
+            blank = dict.fromkeys(address.custom_headers(os.environ), "")
             return AsyncAnthropic(base_url=self._base_url, api_key=_UNUSED_KEY, default_headers=blank, **options)
+        web_address(address.own())
         client = AsyncAnthropic(**options)
+        for variable, key in (("ANTHROPIC_API_KEY", client.api_key), ("ANTHROPIC_AUTH_TOKEN", client.auth_token)):
+            if key and not (key.strip() == key and key.isascii() and key.isprintable()):
+                raise ValueError(f"{variable} is no key: it is blank, has white space at an end, or is not ASCII")
         if client.api_key or client.auth_token or client.credentials:
             return client
         if os.environ.get(address.VARIABLE):
             return AsyncAnthropic(api_key=_UNUSED_KEY, **options)
         return None
+
+
+async def _stays_at_its_address(response: Any) -> None:
+    """Hook of the HTTP client: a redirect is followed only within the address that was asked.
+
+    It would take along the conversation, and what the user's environment adds to every request.
+    """
+    if response.has_redirect_location:
+        there = response.request.url.join(response.headers["location"])
+        if any(getattr(there, part) != getattr(response.request.url, part) for part in ("scheme", "host", "port")):
+            del response.headers["location"]  # without it there is no redirect, but an error's status
+            response.extensions[ELSEWHERE] = str(there)
 
 
 async def _no_wait_past_deadline(request: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:

@@ -26,7 +26,8 @@ _SUFFIXES = {
     "image/webp": (".webp",),
 }
 _PDF = b"%PDF-"
-_ENCRYPTED = re.compile(rb"/Encrypt(?:\s+\d+\s+\d+\s+R|\s*<<)")  # stands in the clear, whatever else is encrypted
+_ENCRYPTED = re.compile(rb"/Encrypt(?:\s+\d+\s+\d+\s+R|\s*<<)")
+_INDEX = re.compile(rb"startxref\s+(\d{1,12})")
 _TAIL = 2048  # where a PDF says where its index is; readers allow some junk after it
 
 
@@ -52,9 +53,20 @@ def attachment(name: str, data: bytes) -> dict[str, Any]:
         raise InvalidInput(f"{name}: named {suffix}, but its content is {media_type}; give it the right suffix")
     if media_type == PDF and b"startxref" not in data[-_TAIL:]:
         raise InvalidInput(f"{name}: the PDF is cut short or damaged (no startxref at its end); attach a whole one")
-    if media_type == PDF and _ENCRYPTED.search(data):
+    if media_type == PDF and _is_encrypted(data):
         raise InvalidInput(f"{name}: the PDF is encrypted; attach one that opens without a password")
     return {"type": "attachment", "name": name, "media_type": media_type, "data": data}
+
+
+def _is_encrypted(data: bytes) -> bool:
+    """Whether a PDF's index says so, which stands in the clear; what its text says does not count."""
+    found = _INDEX.match(data, data.rfind(b"startxref"))
+    begins = data.find(_PDF) + int(found[1]) if found is not None else len(data)
+    if data[begins : begins + 32].lstrip().startswith(b"xref"):  # a table, with its trailer behind it
+        begins, end = data.find(b"trailer", begins), data.find(b"startxref", begins)
+    else:  # a stream, of which the dictionary is in front
+        end = data.find(b"stream", begins)
+    return _ENCRYPTED.search(data, begins, end if end >= 0 else len(data)) is not None
 
 
 def as_text(name: str, data: bytes) -> str:

@@ -23,6 +23,7 @@ class Capabilities:
         structured_output: The output schema as a grammar, instead of words in the instructions.
         strict_tools: Tools that hold the model to their schema.
         parallel_tools: Several calls in one reply; without, the model is told to make one at a time.
+        server_side_tools: Tools that its provider runs.
         caching: Marks for the prompt cache.
         max_output_tokens: The most tokens that a reply may be asked to have.
     """
@@ -32,6 +33,7 @@ class Capabilities:
     structured_output: bool = False
     strict_tools: bool = False
     parallel_tools: bool = True
+    server_side_tools: bool = False
     caching: bool = False
     max_output_tokens: int = 8192
 
@@ -42,6 +44,7 @@ _CLAUDE = Capabilities(
     structured_output=True,
     strict_tools=True,
     parallel_tools=True,
+    server_side_tools=True,
     caching=True,
     max_output_tokens=32_000,  # what the oldest that are served take; those of `prices.yaml` take twice that, or more
 )
@@ -59,3 +62,8 @@ def capabilities_of(model: str, overrides: Mapping[str, Mapping[str, Any]] | Non
         if covers(pattern, PROVIDER + model):
             can = replace(can, **flags)
     return can
+
+
+def to_switch_on(flag: str) -> str:
+    """What a person does so that a model is sent what it is not known to take."""
+    return f"set {flag}: true for it under model_capabilities in project.yaml"

@@ -18,8 +18,11 @@ from typing import Any
 
 import anyio
 
+from llm_do_mcp.errors import ModelError
 from llm_do_mcp.models.attachments import PDF, TEXT
-from llm_do_mcp.models.failures import failure
+from llm_do_mcp.models.capabilities import to_switch_on
+from llm_do_mcp.models.failures import failure, unavailable
+from llm_do_mcp.models.naming import PROVIDER
 from llm_do_mcp.models.turn import Block, Request, attachments_of
 
 MOST_PAGES = 600
@@ -54,6 +57,8 @@ class Documents:
         texts = {}
         for block in _pdfs(request):
             found = await self._pdf(block["data"], text=True)
+            if found.encrypted:
+                raise _encrypted(request, block["name"])
             why = found.problem or ("" if found.text else "it holds no text, as a scan does")
             if why:
                 raise _not_taken(request, block["name"], why)
@@ -74,8 +79,7 @@ class Documents:
         for block in _pdfs(request):
             found = await self._pdf(block["data"], text=False)
             if found.encrypted:
-                what = f"attachment {block['name']} was not sent: the PDF is encrypted"
-                raise failure(request, what, "attach one that opens without a password")
+                raise _encrypted(request, block["name"])
             pages += found.pages
         if pages > MOST_PAGES:
             what = f"the attached PDFs have {pages} pages, and a request may have {MOST_PAGES}"
@@ -117,7 +121,13 @@ def _replaced(message: Mapping[str, Any], texts: Mapping[int, Block]) -> Mapping
     return {**message, "content": [texts.get(id(block), block) for block in message["content"]]}
 
 
-def _not_taken(request: Request, name: str, why: str) -> Exception:
+def _not_taken(request: Request, name: str, why: str) -> ModelError:
     what = f"attachment {name} was not sent: this model is not known to take documents, and {why}"
-    to_do = "set documents: true for it under model_capabilities in project.yaml"
-    return failure(request, what, f"attach text, name another model, or {to_do}")
+    if not request.model.startswith(PROVIDER):  # of a client's own model nothing can be switched on
+        return unavailable(request, what, "attach text, or name another model")
+    return unavailable(request, what, f"attach text, name another model, or {to_switch_on('documents')}")
+
+
+def _encrypted(request: Request, name: str) -> ModelError:
+    what = f"attachment {name} was not sent: the PDF is encrypted"
+    return failure(request, what, "attach one that opens without a password")

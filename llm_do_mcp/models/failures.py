@@ -37,7 +37,7 @@ _WHAT_TO_DO = {
     404: "name a model that the server has: `model` in the worker or project.yaml, LLM_DO_MODEL or --model",
     413: "send fewer or smaller attachments",
     422: "change what it names in the worker or its input",
-    429: "try again later, call fewer workers at once, or name a second model after it",
+    429: "try again later, or call fewer workers at once",
 }
 _STATUS = {
     "invalid_request_error": 400,
@@ -52,7 +52,11 @@ _STATUS = {
 """The statuses of errors by their types: in the middle of a stream one comes under the 200 that it began with."""
 _TOO_LONG = "prompt is too long"
 LESS = "give it less to read, or name a model with a larger context"
-_SERVERS_FAULT = "try again later, or name a second model after it"
+_SERVERS_FAULT = "try again later"
+_ANOTHER = ", or name a second model after it"
+
+ELSEWHERE = "llm_do_elsewhere"
+"""The extension of a response in which the address stands that it would have sent the request to."""
 
 
 def failure(request: Request, what: str, to_do: str) -> ModelError:
@@ -66,7 +70,7 @@ def unavailable(request: Request, what: str, to_do: str) -> ModelUnavailable:
 
 
 def _line(request: Request, what: str, to_do: str) -> str:
-    return f"worker {request.worker}: model {request.model}: {_one_line(what)}; {to_do}"
+    return f"worker {request.worker}: model {_one_line(request.model)}: {_one_line(what)}; {to_do}"
 
 
 def _one_line(text: str) -> str:
@@ -102,16 +106,20 @@ def broke_off(error: Exception) -> bool:
     """Whether the SDK raised an error of the server's that came in the middle of an answer, and that may pass."""
     import anthropic
 
-    return isinstance(error, anthropic.APIStatusError) and error.status_code < 400 and _status(error) in _PASSING
+    return isinstance(error, anthropic.APIStatusError) and error.status_code < 300 and _status(error) in _PASSING
 
 
 def _status(error: anthropic.APIStatusError) -> int:
-    return error.status_code if error.status_code >= 400 else _STATUS.get(str(error.type), 500)
+    return error.status_code if error.status_code >= 300 else _STATUS.get(str(error.type), 500)
 
 
 def _of_status(request: Request, error: anthropic.APIStatusError, where: str, base_url: str | None) -> ModelError:
-    """The server answered with an error status."""
+    """The server answered with an error status, or sends the request elsewhere."""
     status = _status(error)
+    elsewhere = error.response.extensions.get(ELSEWHERE)
+    if elsewhere is not None:
+        what = f"{where} sends to {shown_address(elsewhere)}, and nothing is sent to an address that you did not set"
+        return unavailable(request, what, f"correct {address.named_by(base_url)}")
     # A body without the API's error object comes from something else that listens there: a proxy, a web server.
     said = error.api_message if isinstance(error.api_message, str) else None
     what = f"{status} {error.type or 'error'}: {said}" if said else f"{status}: no reason given"
@@ -123,6 +131,8 @@ def _of_status(request: Request, error: anthropic.APIStatusError, where: str, ba
         to_do = LESS
     else:
         to_do = _WHAT_TO_DO.get(status, _SERVERS_FAULT)
+        if request.alone and (status == 429 or status not in _WHAT_TO_DO):
+            to_do += _ANOTHER
     return (failure if status in _REQUESTS_FAULT else unavailable)(request, what, to_do)
 
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from llm_do_mcp.models.attachments import IMAGES, PDF, as_text
-from llm_do_mcp.models.capabilities import Capabilities
-from llm_do_mcp.models.failures import failure
+from llm_do_mcp.models.capabilities import Capabilities, to_switch_on
+from llm_do_mcp.models.failures import failure, unavailable
 from llm_do_mcp.models.grammar import grammars
 from llm_do_mcp.models.turn import Request
 from llm_do_mcp.sandbox.names import shown
@@ -39,8 +39,12 @@ def stream_arguments(request: Request, model: str, can: Capabilities) -> dict[st
         can: What the model can be sent.
 
     Raises:
-        ModelError: Attachments that the model cannot be sent, or more than a request may have.
+        ModelUnavailable: Attachments or tools that this model cannot be sent.
+        ModelError: Attachments that no model can be sent, or more than a request may have.
     """
+    if request.server_side_tools and not can.server_side_tools:
+        what = "the worker's server_side_tools were not sent: this model's provider is not known to have any"
+        raise unavailable(request, what, f"take them away, name another model, or {to_switch_on('server_side_tools')}")
     strict_schemas = [tool.input_schema if tool.strict and can.strict_tools else None for tool in request.tools]
     output, strict = grammars(request.output_schema if can.structured_output else None, strict_schemas)
     system = request.system
@@ -53,7 +57,7 @@ def stream_arguments(request: Request, model: str, can: Capabilities) -> dict[st
         arguments["output_config"] = {"format": {"type": "json_schema", "schema": output}}
     elif request.output_schema is not None:
         system = f"{system}\n\n{schema_in_words(request.output_schema)}".lstrip()
-    if system:
+    if system.strip():
         arguments["system"] = system
     tools = [
         {"name": tool.name, "description": tool.description, "input_schema": dict(tool.input_schema)}
@@ -74,14 +78,10 @@ def stream_arguments(request: Request, model: str, can: Capabilities) -> dict[st
     return arguments
 
 
-def _size(value: Any) -> int:
-    """The bytes of all texts in a value as they are sent, which is nearly all of it."""
-    if isinstance(value, str):
-        encoded = len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
-        return encoded + sum(map(value.count, '\n"\\'))  # these take two bytes each
-    if isinstance(value, Mapping):
-        return sum(map(_size, value)) + sum(map(_size, value.values()))
-    return sum(map(_size, value)) if isinstance(value, list | tuple) else 0
+def _size(arguments: Mapping[str, Any]) -> int:
+    """The bytes of a request as the SDK writes it."""
+    body = json.dumps({**arguments, "stream": True}, ensure_ascii=False, separators=(",", ":"), default=dict)
+    return len(body) if body.isascii() else len(body.encode("utf-8", "surrogatepass"))
 
 
 def _server_side(tool: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,9 +98,10 @@ def schema_in_words(schema: Mapping[str, Any]) -> str:
 
 
 def _messages(request: Request, can: Capabilities) -> list[dict[str, Any]]:
-    """The conversation without what the API refuses: empty texts, and messages with nothing in them.
+    """The conversation without what the API refuses: texts of white space only, and messages with nothing in them.
 
-    Models do end a turn with nothing to say. Neighbours that come to have the same role are one turn to the API.
+    Models do end a turn with nothing to say, and begin one with empty lines before a call. Neighbours that come to
+    have the same role are one turn to the API.
     """
     messages = ({**message, "content": _blocks(message["content"], request, can)} for message in request.messages)
     return [message for message in messages if message["content"]]
@@ -109,7 +110,7 @@ def _messages(request: Request, can: Capabilities) -> list[dict[str, Any]]:
 def _blocks(content: Any, request: Request, can: Capabilities) -> Any:
     if isinstance(content, str):
         return content
-    return [_block(block, request, can) for block in content if block["type"] != "text" or block["text"]]
+    return [_block(block, request, can) for block in content if block["type"] != "text" or block["text"].strip()]
 
 
 def _block(block: Mapping[str, Any], request: Request, can: Capabilities) -> dict[str, Any]:
@@ -128,10 +129,10 @@ def _attachment(name: str, media_type: str, data: bytes, request: Request, can: 
         return {"type": "document", "title": shown(name), "source": _base64(media_type, data)}
     if media_type in IMAGES:
         if not can.images:
-            raise failure(
+            raise unavailable(
                 request,
                 f"attachment {name} was not sent: this model is not known to take images",
-                "attach text, name another model, or set images: true for it under model_capabilities in project.yaml",
+                f"attach text, name another model, or {to_switch_on('images')}",
             )
         return {"type": "image", "source": _base64(media_type, data)}
     raise failure(request, f"attachment {name} is {media_type}", "attach PDF, PNG, JPEG, GIF, WebP or text")

@@ -9,6 +9,7 @@ The runs' store is not imported but handed in (`Records`): models know nothing o
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -68,6 +69,9 @@ class ReplayModel:
         if not self._recorded:
             raise failure(request, f"there is no run {self._run}", "name one that `llm-do runs` lists")
         record = self._recorded.get(request.key)
+        if record is not None and record.kind == "model" and record.state == "failed":
+            what = f"run {self._run} got no answer to turn {request.turn + 1} either: {record.data['error']}"
+            raise failure(request, what, "record a run that a model answers")
         if record is None or record.kind != "model" or record.state != "done":
             raise failure(request, f"run {self._run} has no turn {request.turn + 1} of this worker at this place", DO)
         if record.digest != request.digest:
@@ -91,42 +95,76 @@ def _differences(recorded: Mapping[str, Record], request: Request) -> Iterator[s
         system = "\n\n".join((then["instructions"], *then["system_context"]))
         if system != request.system:
             yield f"the instructions: {_both(system, request.system)}"
-        names, now = [function["shown"] for function in then["functions"]], [tool.name for tool in request.tools]
+        hidden = then.get("hidden", ())  # functions that could only have been refused, and its model was not told of
+        names = [name for function in then["functions"] if (name := function["shown"]) not in hidden]
+        now = [tool.name for tool in request.tools]
         if names != now:
             yield f"the functions: {_both(', '.join(names), ', '.join(now))}"
-        opening = [text for text in (*then["context"], then["prompt"]) if text]
+        opening = [text for text in (*then["context"], then["prompt"]) if text.strip()]
         said = [block["text"] for block in request.messages[0]["content"] if block["type"] == "text"]
         if (opening or said) and opening != said and said != ["(no input)"]:
             yield f"the input: {_both(json.dumps(opening), json.dumps(said))}"
-        files = [file["name"] for file in then["attachments"]]
-        attached = [block["name"] for block in request.messages[0]["content"] if block["type"] == "attachment"]
-        if files != attached:
-            yield f"the attachments: {_both(', '.join(files), ', '.join(attached))}"
+        yield from _other_files(then["attachments"], request)
     yield from _other_results(recorded, request, path)
 
 
+def _other_files(then: Sequence[Mapping[str, Any]], request: Request) -> Iterator[str]:
+    names = [file["name"] for file in then]
+    attached = [block for block in request.messages[0]["content"] if block["type"] == "attachment"]
+    now = [block["name"] for block in attached]
+    if names != now:
+        yield f"the attachments: {_both(', '.join(names), ', '.join(now))}"
+        return
+    for file, block in zip(then, attached, strict=True):
+        digest = hashlib.sha256(block["data"]).hexdigest()
+        if digest != file["blob"]:
+            sizes = f"then {file['size']} bytes (sha256 {file['blob'][:12]}), now {len(block['data'])} ({digest[:12]})"
+            yield f"the content of the attachment {file['name']}: {sizes}"
+
+
 def _other_results(recorded: Mapping[str, Record], request: Request, path: str) -> Iterator[str]:
+    """Results that are others, and at last those that may be, since they lack what a person noted then."""
     turn = -1
+    unnoted = []
     for message in request.messages:
         if message["role"] == "assistant":
             turn += 1
         results = [block for block in message["content"] if block["type"] == "tool_result"]
         for index, block in enumerate(results):
-            record = recorded.get(f"{path}t{turn}.{index}")
+            key, now = f"{path}t{turn}.{index}", block["content"]
+            record, answers = recorded.get(key), _answers(recorded, key)
+            if record is None and answers and not block["is_error"]:
+                yield f"a call in turn {turn + 1}: then it was not made ({answers[-1]['by']}), now {_piece(now)!r}"
             if record is None or record.state not in ("done", "failed"):
                 continue
             then = record.data if isinstance(record.data, str) else json.dumps(record.data, ensure_ascii=False)
-            if (then or "(nothing)") != block["content"]:
-                yield f"what {record.kind} gave in turn {turn + 1}: {_both(then, block['content'])}"
+            notes = [answer["note"] for answer in answers if answer["note"]]
+            what = f"what {record.kind} gave in turn {turn + 1}: {_both(chr(10).join((then, *notes)), now)}"
+            if not now.startswith(then) or (not notes and now != (then or "(nothing)")):
+                yield what
+            elif any(note not in now for note in notes):
+                unnoted.append(what)
+    yield from unnoted
+
+
+def _answers(recorded: Mapping[str, Record], call: str) -> list[Mapping[str, Any]]:
+    """What was answered when a call was asked about."""
+    questions = (event for key, event in recorded.items() if key.startswith(f"{call}.") and event.kind == "ask")
+    return [event.data["answer"] for event in questions if event.state == "answered"]
+
+
+def parted(one: str, other: str, most: int = SHOWN_CHARS) -> tuple[str, str]:
+    """Two texts as a message has room for them: long ones from shortly before where they part."""
+    same = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    start = 0 if max(len(one), len(other)) <= most else max(0, same - most // 3)
+    return _piece(one, start, most), _piece(other, start, most)
 
 
 def _both(then: str, now: str) -> str:
-    """Both sides from shortly before where they part."""
-    same = next((i for i, (a, b) in enumerate(zip(then, now, strict=False)) if a != b), min(len(then), len(now)))
-    start = max(0, same - SHOWN_CHARS // 3)
-    return f"then {_piece(then, start)}, now {_piece(now, start)}"
+    then, now = parted(then, now)
+    return f"then {then!r}, now {now!r}"
 
 
-def _piece(text: str, start: int) -> str:
-    before, after = "…" if start else "", "…" if len(text) > start + SHOWN_CHARS else ""
-    return f"{before}{text[start : start + SHOWN_CHARS]!r}{after}"
+def _piece(text: str, start: int = 0, most: int = SHOWN_CHARS) -> str:
+    before, after = "…" if start else "", "…" if len(text) > start + most else ""
+    return f"{before}{text[start : start + most]}{after}"

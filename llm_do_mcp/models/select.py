@@ -84,7 +84,7 @@ def _parts(name: str) -> tuple[str, str]:
     provider, _, rest = name.partition(":")
     if name == SAMPLING:
         return provider, rest
-    if provider not in ("anthropic", "scripted", "replay", SAMPLING) or not rest:
+    if provider not in ("anthropic", "scripted", "replay", SAMPLING) or not rest.strip() or not rest.isprintable():
         raise ModelError(
             f"model {name!r} cannot be opened; allowed: anthropic:<model>, such as anthropic:claude-haiku-4-5, "
             "scripted:<file>, replay:<run>, or sampling (the client's model)"

@@ -14,6 +14,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
 from llm_do_mcp.models.turn import Reply, Usage, json_value
 from llm_do_mcp.toolhost.results import clean
 
@@ -26,14 +28,21 @@ _CUT = {"max_tokens", "model_context_window_exceeded", "refusal"}
 _PIECES = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 """Deltas that are pieces of a text → where they have it."""
 _MOST_COUNTED = 10**12
+_CLOSED_WITHIN_S = 0.2
+"""How long a server may take to end the stream behind a message: then its connection can be used again."""
+_NO_FORM = "an event is not of a form that the Messages API has"
 
 
 class BrokenReply(Exception):
     """A reply that is not a whole message. Nothing was done with it: the turn may be asked again."""
 
 
-async def read_reply(stream: AsyncStream[RawMessageStreamEvent]) -> Reply:
-    """Read a stream to its end.
+async def read_reply(stream: AsyncStream[RawMessageStreamEvent], lost: list[Usage]) -> Reply:
+    """Read a stream to the end of its message; what comes behind that is no part of it.
+
+    Args:
+        stream: The answer.
+        lost: What it took is added, as far as that is known, where no reply comes of it.
 
     Raises:
         BrokenReply: It broke off, or is no message of the Messages API.
@@ -43,46 +52,77 @@ async def read_reply(stream: AsyncStream[RawMessageStreamEvent]) -> Reply:
 
     message = _Message()
     try:
-        async for event in stream:
-            message.add(event)
+        await _read(stream, message)
         if not message.begun:
             kind = stream.response.headers.get("content-type", "").partition(";")[0]
             raise BrokenReply("the server sent no events" + (f", but {kind}" if kind != "text/event-stream" else ""))
         return message.reply()
-    except (BrokenReply, APIStatusError):
-        raise
-    except Exception as error:  # whatever a malformed event makes the SDK or the lines below trip over
-        raise BrokenReply(str(error) or type(error).__name__) from error
+    except BaseException as error:  # it is also paid for where it came too late
+        lost += message.taken()
+        if not isinstance(error, Exception) or isinstance(error, BrokenReply | APIStatusError):
+            raise
+        raise BrokenReply(_in_words(error)) from error
+
+
+async def _read(stream: AsyncStream[RawMessageStreamEvent], message: _Message) -> None:
+    """Take the events of a message; what becomes of the stream behind it does not matter."""
+    with anyio.CancelScope() as reading:
+        try:
+            async for event in stream:
+                if not message.ended:
+                    message.add(event)
+                    if message.ended:
+                        reading.deadline = anyio.current_time() + _CLOSED_WITHIN_S
+        except Exception:
+            if not message.ended:
+                raise
+
+
+def _in_words(error: Exception) -> str:
+    """What a malformed event makes the SDK or the lines below trip over."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"an event is not JSON ({error})"
+    if isinstance(error, ArithmeticError | AttributeError | LookupError | RecursionError | TypeError):
+        return _NO_FORM
+    return str(error) or type(error).__name__
 
 
 class _Message:
     """A message as far as it has come."""
 
     def __init__(self) -> None:
-        self.begun = False
+        self.begun = self.ended = False
         self._model: Any = ""
-        self._stop_reason: str | None = None
+        self._stop_reason: Any = None
         self._usage: dict[str, Any] = {}
-        self._blocks: list[dict[str, Any]] = []
+        self._blocks: dict[int, dict[str, Any]] = {}
         self._pieces: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
 
     def add(self, event: Any) -> None:
         """Take the next event; of a kind that is not known it adds nothing."""
         if event.type == "message_start":
+            if self.begun:
+                raise BrokenReply("the server began a second message before the first had ended")
             self.begun = True
             start = _plain(event.message)
             self._model, self._stop_reason = start.get("model"), start.get("stop_reason")
-            self._blocks = list(start.get("content") or ())
+            self._blocks = dict(enumerate(start.get("content") or ()))
             self._count(event.message.usage)
         elif not self.begun:
             raise BrokenReply(f"{event.type} came before message_start")
         elif event.type == "content_block_start":
-            self._blocks.append(_plain(event.content_block))
+            if type(event.index) is not int or event.index < 0 or event.index in self._blocks:
+                raise BrokenReply(f"a block has the index {event.index!r}, which is no place of its own")
+            self._blocks[event.index] = _plain(event.content_block)
         elif event.type == "content_block_delta":
+            if event.index not in self._blocks:
+                raise BrokenReply(f"a piece came of block {event.index!r}, which had not begun")
             self._extend(event.index, event.delta)
         elif event.type == "message_delta":
             self._stop_reason = event.delta.stop_reason
             self._count(event.usage)
+        elif event.type == "message_stop":
+            self.ended = True
 
     def _extend(self, index: int, delta: Any) -> None:
         block = self._blocks[index]
@@ -100,6 +140,14 @@ class _Message:
             counts = _plain(usage, mode="python")  # as JSON, NaN would be None
             self._usage |= {name: count for name, count in counts.items() if count is not None}
 
+    def taken(self) -> list[Usage]:
+        """What it took so far, where that was told."""
+        try:
+            usage = _usage(self._usage)
+        except (BrokenReply, AttributeError):
+            return []
+        return [usage] if usage != Usage() else []
+
     def reply(self) -> Reply:
         """The whole of it.
 
@@ -108,14 +156,17 @@ class _Message:
         """
         if self._stop_reason is None:
             raise BrokenReply("the stream ended before the message did")
+        if not isinstance(self._stop_reason, str):
+            raise BrokenReply(f"it stopped for a reason that is no text: {self._stop_reason!r}")
         cut = self._stop_reason in _CUT
-        content = tuple(clean(self._block(index, block, cut)) for index, block in enumerate(self._blocks))
-        if not cut:
-            _check_calls(content)
+        content = tuple(clean(self._block(index, block, cut)) for index, block in sorted(self._blocks.items()))
+        _check_calls(content)
         model = self._model if isinstance(self._model, str) else ""
         return Reply(content, self._stop_reason, _usage(self._usage), clean(model))
 
     def _block(self, index: int, block: dict[str, Any], cut: bool) -> dict[str, Any]:
+        if not isinstance(block.get("type"), str):
+            raise BrokenReply(f"a block has the type {block.get('type')!r}")
         for field in ("text", "thinking"):
             if block["type"] == field:
                 block[field] = (block.get(field) or "") + "".join(self._pieces[index, field])
@@ -127,7 +178,7 @@ class _Message:
 def _plain(model: Any, mode: str = "json") -> dict[str, Any]:
     """A part of an event as JSON."""
     if not hasattr(model, "to_dict"):
-        raise BrokenReply("an event is not of a form that the Messages API has")
+        raise BrokenReply(_NO_FORM)
     plain: dict[str, Any] = model.to_dict(mode=mode, warnings=False)
     return plain
 
@@ -155,7 +206,7 @@ def _check_calls(content: tuple[Mapping[str, Any], ...]) -> None:
         if block["type"] != "tool_use":
             continue
         identifier, name = block.get("id"), block.get("name")
-        if not identifier or not name or identifier in seen:
+        if not (isinstance(identifier, str) and isinstance(name, str) and identifier and name) or identifier in seen:
             raise BrokenReply(f"call {index + 1} has no id and name of its own")
         seen.add(identifier)
 

@@ -53,6 +53,7 @@ class Request:
         turn: Which turn of the worker's conversation this is, counted from 0.
         key: The turn's place in the whole run.
         digest: Of all that is asked, as the run's record has it; only where a replay has to compare it.
+        alone: The worker has no other model, and could have one that answers where this one does not.
     """
 
     worker: str
@@ -65,6 +66,7 @@ class Request:
     turn: int = 0
     key: str = ""
     digest: str = ""
+    alone: bool = True
 
 
 def attachments_of(request: Request) -> Iterator[Block]:
@@ -98,12 +100,14 @@ class Reply:
             may be cut, and no call in it may be made.
         usage: What the turn took.
         model: Which model answered, by its own account.
+        lost: What replies took, as far as it was told, that came before this one and could not be used.
     """
 
     content: tuple[Block, ...]
     stop_reason: str
     usage: Usage
     model: str
+    lost: tuple[Usage, ...] = ()
 
 
 class Model(Protocol):
@@ -156,7 +160,7 @@ def request_json(request: Request) -> dict[str, Any]:
         "messages": _jsonable(request.messages),
         "tools": [asdict(tool) for tool in request.tools],
     }
-    del asked["key"], asked["digest"]  # not asked: where it stands in the record
+    del asked["key"], asked["digest"], asked["alone"]  # not asked: where it stands in the record and in a chain
     return asked
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from llm_do_mcp.models.sampling import is_sampling
@@ -23,12 +23,12 @@ def account(run: str, status: str, events: Sequence[Event]) -> dict[str, Any]:
         `{id, status, models, tokens, cost, calls, approvals, files_changed}`: `models` are the names that replied
         (`scripted:…` and `replay:…` are no models, and `note` says so where there was no other; `sampling (…)` tells
         which model the client had), `tokens` is `{input, output}`, `cost` is in US dollars (None where a price is not
-        known, and `unpriced` names the models), `calls` counts functions called, `approvals` are
-        `{function, target, decision, by, note}`, without questions that were taken back, `files_changed` are
-        `alias/path`. A run that has ended has `in_doubt` where something with an effect was begun and never ended:
-        `{function, target}` of what may have happened.
+        known, and `unpriced` names the models), both with replies that came to nothing, `calls` counts functions
+        called, `approvals` are `{function, target, decision, by, note}`, without questions that were taken back,
+        `files_changed` are `alias/path`. A run that has ended has `in_doubt` where something with an effect was begun
+        and never ended: `{function, target}` of what may have happened.
     """
-    turns = [event.data for event in events if event.kind == "model" and event.state == "done"]
+    turns = [event.data for event in events if event.kind == "model" and event.ended is not None]
     calls = 0
     approvals: list[dict[str, str]] = []
     files: dict[str, None] = {}
@@ -65,27 +65,42 @@ def spent(turns: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The part of an account that is about models.
 
     Args:
-        turns: The recorded replies.
+        turns: What is recorded of turns that ended, answered or not.
     """
     models: dict[str, None] = {}
+    called = False
     unpriced: dict[str, None] = {}
     tokens = {"input": 0, "output": 0}
     cost = 0.0
     for turn in turns:
-        lent = is_sampling(turn["model"]) and turn.get("answered_by")
-        models[f"{turn['model']} ({turn['answered_by']})" if lent else turn["model"]] = None
-        tokens["input"] += turn["usage"]["input_tokens"]
-        tokens["output"] += turn["usage"]["output_tokens"]
-        price = turn.get("cost", None if calls_model(turn["model"]) else 0)
-        if price is None:
-            unpriced[turn["model"]] = None
-        cost += price or 0
+        if "model" in turn:
+            lent = is_sampling(turn["model"]) and turn.get("answered_by")
+            models[f"{turn['model']} ({turn['answered_by']})" if lent else turn["model"]] = None
+        for each in paid(turn):
+            called = called or calls_model(each["model"])
+            tokens["input"] += each["usage"]["input_tokens"]
+            tokens["output"] += each["usage"]["output_tokens"]
+            price = each.get("cost", None if calls_model(each["model"]) else 0)
+            if price is None:
+                unpriced[each["model"]] = None
+            cost += price or 0
     found: dict[str, Any] = {"models": list(models), "tokens": tokens, "cost": None if unpriced else round(cost, 9)}
     if unpriced:
         found["unpriced"] = list(unpriced)
-    if models and not any(map(calls_model, models)):
+    if models and not called:
         found["note"] = NO_MODEL
     return found
+
+
+def paid(turn: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """What of a recorded turn took tokens: the reply, where there is one, and those that came to nothing.
+
+    Yields:
+        Mappings with `model`, `usage` and `cost`.
+    """
+    if "usage" in turn:
+        yield turn
+    yield from turn.get("lost", ())
 
 
 def calls_model(name: str) -> bool:
@@ -95,7 +110,7 @@ def calls_model(name: str) -> bool:
 
 def money(account: Mapping[str, Any]) -> str:
     """What was spent, for people; "" where no model was called."""
-    if not any(map(calls_model, account["models"])):
+    if account["cost"] == 0 and not any(map(calls_model, account["models"])):
         return ""
     if account["cost"] is None:
         return f"cost unknown (no price for {', '.join(account['unpriced'])})"

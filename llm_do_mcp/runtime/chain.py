@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import anyio
 
-from llm_do_mcp.errors import ModelError, ModelUnavailable
+from llm_do_mcp.errors import ModelError, ModelUnavailable, Unanswered
 from llm_do_mcp.models.failures import failure
 from llm_do_mcp.models.select import check_names
 from llm_do_mcp.models.turn import LONGEST_TURN_S, Block, Model, Reply, Request, Usage
@@ -68,24 +68,37 @@ class Chain:
     async def reply(self, request: Request) -> dict[str, Any]:
         """What the first model that can be had replies to a request, as the record keeps it.
 
-        Raises:
-            ModelError: None can, or a limit of cost could not be held; it tells of those that were passed over as well.
-        """
-        check_names(request.worker, self._names)
-        passed_over: list[dict[str, str]] = []
-        try:
-            kept = await self._first_reply(request, passed_over)
-        except ModelError as error:
-            if not passed_over:
-                raise
-            before = "; ".join(each["error"] for each in passed_over)
-            raise type(error)(f"{error}. Passed over before: {before}") from error
-        return {**kept, "passed_over": passed_over} if passed_over else kept
+        Returns:
+            `content`, `stop_reason`, `model`, `answered_by`, `usage`, `cost`; where there were such, `passed_over`
+            (`{model, error}` of those that did not serve it) and `lost` (`{model, usage, cost}` of each reply that
+            came to nothing and is paid for all the same).
 
-    async def _first_reply(self, request: Request, passed_over: list[dict[str, str]]) -> dict[str, Any]:
+        Raises:
+            Unanswered: None can, or a limit of cost could not be held; it tells of those that were passed over as well.
+        """
+        passed_over: list[dict[str, str]] = []
+        lost: list[dict[str, Any]] = []
+        told = {"passed_over": passed_over, "lost": lost}
+        try:
+            check_names(request.worker, self._names)
+            kept = await self._first_reply(request, passed_over, lost)
+        except ModelError as error:
+            before = "; ".join(each["error"] for each in passed_over)
+            message = f"{error}. Passed over before: {before}" if before else str(error)
+            raise Unanswered(message, {"asked": next(iter(self._names), ""), **told}) from error
+        return {**kept, **{name: value for name, value in told.items() if value}}
+
+    async def _first_reply(
+        self, request: Request, passed_over: list[dict[str, str]], lost: list[dict[str, Any]]
+    ) -> dict[str, Any]:
         tree = self._run.tree
         while True:
-            asked = replace(request, model=self._names[0], messages=self._without_others_thoughts(request))
+            asked = replace(
+                request,
+                model=self._names[0],
+                messages=self._without_others_thoughts(request),
+                alone=len(self._run.definition.models) == 1 and not self._paused,
+            )
             model = self._models.model(asked.model, tree)
             self._check_price(asked, model)
             if debug.enabled():
@@ -93,12 +106,14 @@ class Chain:
             try:
                 reply = await model.reply(asked, deadline=anyio.current_time() + self._seconds_for_a_turn())
                 break
-            except ModelUnavailable as error:
-                if not self._has_another:
+            except ModelError as error:
+                lost += [self._paid(model, usage) for usage in error.lost]
+                if not isinstance(error, ModelUnavailable) or not self._has_another:
                     raise
                 self._names.pop(0)
                 passed_over.append({"model": asked.model, "error": str(error)})
                 tree.tell(f"{' > '.join(self._run.chain)}: {error}; going on with {self._names[0]}")
+        lost += [self._paid(model, usage) for usage in reply.lost]
         kept = self._kept(asked, reply, model)
         if debug.enabled():
             debug.show_reply(tree.redact, asked, kept)
@@ -114,18 +129,24 @@ class Chain:
         return min(LONGEST_TURN_S, left / 2) if self._has_another else left
 
     def _kept(self, asked: Request, reply: Reply, model: Model) -> dict[str, Any]:
-        usage = reply.usage
-        took_in = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+        paid = self._paid(model, reply.usage)
         self._span.set("gen_ai.response.model", reply.model)
-        self._span.add("gen_ai.usage.input_tokens", took_in)
-        self._span.add("gen_ai.usage.output_tokens", usage.output_tokens)
+        self._span.add("gen_ai.usage.input_tokens", paid["usage"]["input_tokens"])
+        self._span.add("gen_ai.usage.output_tokens", paid["usage"]["output_tokens"])
         return {
             "content": [dict(block) for block in reply.content],
             "stop_reason": reply.stop_reason,
-            "model": asked.model,
             "answered_by": reply.model,
+            **paid,
+        }
+
+    def _paid(self, model: Model, usage: Usage) -> dict[str, Any]:
+        """What a reply took, and cost."""
+        took_in = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+        return {
+            "model": model.name,
             "usage": {"input_tokens": took_in, "output_tokens": usage.output_tokens},
-            "cost": self._models.cost(asked.model, usage) if model.calls_model else 0,
+            "cost": self._models.cost(model.name, usage) if model.calls_model else 0,
         }
 
     def _check_price(self, asked: Request, model: Model) -> None:

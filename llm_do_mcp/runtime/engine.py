@@ -348,6 +348,13 @@ class Engine:
         event = None if tree is None else tree.events.get(key)
         return question_of(event) if event is not None and event.state == "asked" else None
 
+    async def is_open(self, run: str, key: str) -> bool:
+        """Whether a question waits for its answer, whichever process drives its run."""
+        if run in self._trees:
+            return self.question(run, key) is not None
+        event = await self.store.event(run, key)
+        return event is not None and event.state == "asked"
+
     async def asked(self, run: str, key: str) -> Question | None:
         """A question of any run, answered or not: what a late answer belongs to."""
         tree = self._trees.get(run)
@@ -536,7 +543,7 @@ class Engine:
 
     async def _drive(self, tree: Tree, given: Definition | None) -> None:
         run, output, error = tree.row.id, None, ""
-        status: Status = "done"
+        status: Status = "failed"
         synced = True
         try:
             definition = recorded_definition(tree, "")
@@ -547,21 +554,22 @@ class Engine:
             synced = not definition.only_reads
             root = Run(tree, "", (definition.name,) if definition.kind == "worker" else (), definition)
             output = await root.within_time(self.body(root))
+            status = "done"
         except LeaseLost:
             self._forget(tree, None)
             return
         except FunctionFailed as failed:  # of a sub-worker: says itself what it leaves behind
-            status, error = "failed", str(failed)
+            error = str(failed)
         except LlmDoError as failed:
-            status, error = "failed", str(failed) + left_behind(tuple(tree.events.values()))
+            error = str(failed)  # told also where what it leaves behind cannot be
+            error += left_behind(tuple(tree.events.values()))
         except asyncio.CancelledError:
             if run not in self._reasons:  # the process is about to end: the run stays resumable
                 self._forget(tree, None)
                 raise
             status, error = "cancelled", f"run {run} was {self._reasons.pop(run)}"
         except Exception as fault:
-            _log.error("run %s met a fault of ours\n%s", run, tree.redact.text(traceback.format_exc()))
-            status, error = "failed", f"internal error: {type(fault).__name__}: {fault}"
+            error = _of_ours(tree, fault)
         finally:
             if tree.row.id in self._trees:
                 await self._end(tree, status, output, error, synced=synced)
@@ -575,7 +583,7 @@ class Engine:
         except Exception as failed:
             tree.row = dataclasses.replace(tree.row, status="failed", outcome={"output": None, "error": str(failed)})
         finally:  # also where a cancellation comes while the end is being written
-            self._forget(tree, _done(tree.row, list(tree.events.values()), tree.redact))
+            self._forget(tree, _ended(tree))
 
     def _forget(self, tree: Tree, done: Done | None) -> None:
         run = tree.row.id
@@ -599,6 +607,21 @@ class Engine:
     async def _redact(self, run: str) -> Redactor:
         """What keeps secrets out of what is shown of a run, also those of the processes that drove it before."""
         return self.redact.knowing(await self.store.secrets(run))
+
+
+def _ended(tree: Tree) -> Done:
+    """How a run has ended: whoever waits for it is told so, also where its records cannot be counted up."""
+    try:
+        return _done(tree.row, list(tree.events.values()), tree.redact)
+    except Exception as fault:
+        outcome = {"output": None, "error": _of_ours(tree, fault)}
+        return _done(dataclasses.replace(tree.row, status="failed", outcome=outcome), [], tree.redact)
+
+
+def _of_ours(tree: Tree, fault: Exception) -> str:
+    """What is said of a run that met a fault of ours; the log has all of it."""
+    _log.error("run %s met a fault of ours\n%s", tree.row.id, tree.redact.text(traceback.format_exc()))
+    return f"internal error: {type(fault).__name__}: {fault}"
 
 
 def _done(row: RunRow, events: list[Event], redact: Redactor) -> Done:

@@ -78,20 +78,25 @@ class Rule:
             return False
         return self.caller in (None, caller) and self.risk in (None, declaration.risk)
 
-    def fits(self, declaration: Declaration, subject: str) -> bool:
-        """Whether a call's subject is one that the rule names."""
+    def fits(self, function: str, subject: str) -> bool:
+        """Whether a call's subject is one that the rule names.
+
+        Args:
+            function: Canonical name of what is called; one that the rule speaks of.
+            subject: What it is done to.
+        """
         if any(commandline.fits(earlier, subject, strictly=True) for earlier in self.unless):
             return False
         if self.subject in (None, ANY):
             return True
         assert self.subject is not None
-        if declaration.name == "shell":
+        if function == "shell":
             return commandline.fits(self.subject, subject, strictly=self.decision == "allow")
-        if declaration.name.startswith(PATHS):
+        if function.startswith(PATHS):
             return self._fits_path(subject)
-        if declaration.name.startswith("worker.") and self.decision != "allow":
+        if function.startswith("worker.") and self.decision != "allow":
             return fnmatchcase(names.fold(subject), names.fold(self.subject))
-        return declaration.name in SUBJECT and fnmatchcase(subject, self.subject)
+        return function in SUBJECT and fnmatchcase(subject, self.subject)
 
     def paths(self) -> patterns.Pattern:
         """The subject of a rule about files, as names of which the first is the alias.
@@ -122,11 +127,19 @@ def subject_of(declaration: Declaration, value: JSON) -> str:
     """What the call is done to: a path in its one spelling, a worker's id, a command; "" where there is none."""
     lock = declaration.options.get("lock") if declaration.name == "worker.call" else None
     found = lock or (value.get(SUBJECT.get(declaration.name, "")) if isinstance(value, dict) else None)
-    if not isinstance(found, str):
-        return ""
-    if declaration.name.startswith(PATHS):
-        return names.one_spelling(found)
-    return _one_command(found) if declaration.name == "te" else found
+    return spelled(declaration.name, found) if isinstance(found, str) else ""
+
+
+def spelled(function: str, subject: str) -> str:
+    """What a call is done to, in the one spelling in which rules name it.
+
+    Args:
+        function: Canonical name of what is called.
+        subject: As the call has it.
+    """
+    if function.startswith(PATHS):
+        return names.one_spelling(subject)
+    return _one_command(subject) if function == "te" else subject
 
 
 def decide(
@@ -144,7 +157,7 @@ def decide(
     about = [rule for rule in rules if rule.speaks_of(declaration, caller)]
     if about and subject is None:
         subject = subject_of(declaration, value)
-    matching = [rule for rule in about if rule.fits(declaration, subject or "")]
+    matching = [rule for rule in about if rule.fits(declaration.name, subject or "")]
     for decision in STRENGTH:
         for rule in matching:
             if rule.decision == decision:

@@ -1,11 +1,14 @@
 """Secrets, kept out of what people and logs are shown.
 
 What counts as a secret: what the manifest's `redact` patterns match (regular expressions), the value of every
-environment variable whose name holds KEY, TOKEN, SECRET or PASSWORD, and the value of every variable that the manifest
-hands to the project's Python (`tools.env`). Values shorter than 4 characters are left alone, and those shorter than 8
-are replaced only where they stand as a word of their own: text would be unreadable otherwise. A value is found as it
-is, as JSON writes it, and as a URL writes it; of a value with several lines, each line of 8 characters or more counts.
-Other encodings of a secret (base64, a hash, one cut in two by whoever wrote it) are not found.
+environment variable whose name holds KEY, TOKEN, SECRET or PASSWORD, the value of every variable that the manifest
+hands to the project's Python (`tools.env`), what ANTHROPIC_CUSTOM_HEADERS adds to requests (words of 8 characters or
+more; of a header whose name says nothing of the kind, those that are no plain words), and the password in an address (a
+variable's, or `base_url`), also as the header that is made of it. Values shorter than 4 characters are left alone, and
+those shorter than 8 are replaced only where they stand as a word of their own: text would be unreadable otherwise. A
+value is found as it is, as JSON writes it, and as a URL writes it; of a value with several lines, each line of 8
+characters or more counts. Other encodings of a secret (base64, a hash, one cut in two by whoever wrote it) are not
+found.
 
 Whoever looks at a run later may not have the environment that it ran in. So a run's record names the secrets that it
 holds itself, and nothing that it does not hold: see `Redactor.held`.
@@ -19,13 +22,16 @@ error does not pass through here.
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
+
+from llm_do_mcp.models.address import HEADERS, custom_headers
 
 if TYPE_CHECKING:
     from llm_do_mcp.project.manifest import Manifest
@@ -35,6 +41,7 @@ NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 SHORTEST = 4
 WORD_BELOW = 8
 """A secret with fewer characters is only found where it is a whole word."""
+_USER = re.compile(r"://([^/?#\s]+)@")
 
 
 class Redactor:
@@ -120,7 +127,33 @@ def redactor(environment: Mapping[str, str], manifest: Manifest | None = None) -
         for name, value in environment.items()
         if name in handed or any(part in name.upper() for part in NAMES)
     }
-    return Redactor(secrets, map(re.compile, manifest.redact if manifest is not None else ()))
+    addresses = dict(environment)
+    if manifest is not None and manifest.base_url is not None:
+        addresses["base_url"] = manifest.base_url
+    patterns = map(re.compile, manifest.redact if manifest is not None else ())
+    return Redactor(secrets, patterns, {**_sent_along(environment), **_in_addresses(addresses)})
+
+
+def _sent_along(environment: Mapping[str, str]) -> dict[str, str]:
+    """What is secret of the headers that the environment adds to requests: words, since `Bearer` in front is none."""
+    return {
+        word: HEADERS
+        for name, value in custom_headers(environment).items()
+        for word in value.split()
+        if len(word) >= WORD_BELOW and (any(part in name.upper() for part in (*NAMES, "AUTH")) or not word.isalpha())
+    }
+
+
+def _in_addresses(values: Mapping[str, str]) -> dict[str, str]:
+    """The passwords in addresses (name → address), and what is sent in a header in their place."""
+    found = {}
+    for name, value in values.items():
+        for match in _USER.finditer(value):
+            user, colon, password = map(unquote, match[1].partition(":"))
+            if colon and len(password) >= SHORTEST:
+                found[password] = name
+                found[base64.b64encode(f"{user}:{password}".encode()).decode()] = name
+    return found
 
 
 def guard_log(current: Callable[[], Redactor]) -> None:

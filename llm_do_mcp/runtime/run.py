@@ -32,9 +32,10 @@ from llm_do_mcp.errors import (
     Outdated,
     RunError,
     ToolHostDied,
+    Unanswered,
 )
 from llm_do_mcp.models.replay import replayed
-from llm_do_mcp.runtime.account import is_call, left_behind, under_way
+from llm_do_mcp.runtime.account import is_call, left_behind, paid, under_way
 from llm_do_mcp.runtime.definition import Definition
 from llm_do_mcp.runtime.function import JSON
 from llm_do_mcp.runtime.limits import Meter
@@ -85,6 +86,7 @@ class Run:
         *,
         once: bool,
         in_doubt: Callable[[], Awaitable[AskFor]] | None = None,
+        begin: Callable[[], None] | None = None,
         durable: bool = True,
     ) -> JSON:
         """Do something, or return what it gave when it was done before.
@@ -97,10 +99,12 @@ class Run:
                 its place among the tree's concurrent steps back, for when it begins to wait for calls of its own.
             once: It must never run twice: its intent is committed first, and a person is asked if it is cut short.
             in_doubt: Makes the question for that case; needed where `once`.
+            begin: Called right before it is recorded as begun; where it raises, there is nothing to record.
             durable: Commit the outcome before going on.
 
         Raises:
             CallError: As `perform` raised it, now or then.
+            Unanswered: Likewise, of a model's turn.
             Outdated: As `perform` raised it. The step is taken back: it was not begun, and is asked about once more.
             InDoubt: The person chose to stop.
             Diverged: The journal holds another step under this key.
@@ -124,6 +128,8 @@ class Run:
             attempt = self.tree.attempts(key) + 1
             # Its place comes first: a step that still waits for one when the process dies is in no doubt.
             async with self.tree.place() as leave:
+                if begin is not None:
+                    begin()
                 # What may run twice is no intent, and has no number.
                 event = Event(key, kind, digest, "started", attempt if once else None, time.time())
                 self.tree.record(event)
@@ -140,6 +146,10 @@ class Run:
                         seen = event  # nobody knows how far it came: the same doubt as after a crash of ours
                         continue
                     self._end(event, "failed", str(error))
+                    await self._commit_if(durable)
+                    raise
+                except Unanswered as error:
+                    self._end(event, "failed", error.told)
                     await self._commit_if(durable)
                     raise
                 self._end(event, "done", outcome)
@@ -259,28 +269,17 @@ class Run:
         Raises:
             LimitReached: The time is up; the work was cancelled.
         """
-        loop = asyncio.get_running_loop()
-        timer: asyncio.TimerHandle
-
-        def look() -> None:
-            nonlocal timer
-            if self.seconds_left <= 0:
-                scope.reschedule(loop.time())
-            else:  # in 0.1 s at the earliest: the clock may stand still while a person thinks
-                timer = loop.call_later(max(self.seconds_left, 0.1), look)
-
-        scope = asyncio.timeout(None)
-        timer = loop.call_later(self.seconds_left, look)
+        clock = _Clock(self)
         try:
-            async with scope:
+            async with clock.scope:
                 return await work
         except TimeoutError:
-            if not scope.expired():
+            if not clock.scope.expired():
                 raise
             ours = [event for key, event in self.tree.events.items() if key.startswith(self.path)]
             raise self.meter.reached("timeout_s", during=under_way(ours)) from None
         finally:
-            timer.cancel()
+            clock.stop()
 
     async def _ask(self, question: Question, arguments: JSON = None) -> Answer:
         event = self.tree.events.get(question.key)
@@ -315,20 +314,44 @@ class Run:
                 self.meter.charge(turns=1, tokens=tokens(event.data), cost=cost(event.data))
             elif event.ended is not None and is_call(event):
                 self.meter.charge(tool_calls=1)
+        if seen.state == "failed" and seen.kind == "model":
+            raise Unanswered(seen.data["error"], seen.data)
         if seen.state == "failed":
             raise FunctionFailed(seen.data)
         return seen.data
 
 
+class _Clock:
+    """Ends a scope when a run's time is up. Once it is stopped nothing refers to the run by way of it.
+
+    Args:
+        run: The run.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._loop = asyncio.get_running_loop()
+        self.scope = asyncio.timeout(None)
+        self._timer = self._loop.call_later(run.seconds_left, self._look)
+
+    def _look(self) -> None:
+        if (left := self._run.seconds_left) <= 0:
+            self.scope.reschedule(self._loop.time())
+        else:  # in 0.1 s at the earliest: the clock may stand still while a person thinks
+            self._timer = self._loop.call_later(max(left, 0.1), self._look)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+
 def tokens(reply: JSON) -> int:
     """Tokens of a recorded model turn."""
-    usage = reply.get("usage") or {}
-    return int(usage.get("input_tokens", 0)) + int(usage.get("output_tokens", 0))
+    return sum(each["usage"]["input_tokens"] + each["usage"]["output_tokens"] for each in paid(reply))
 
 
 def cost(reply: JSON) -> float:
     """US dollars that a recorded model turn cost, as far as that is known."""
-    return float(reply.get("cost") or 0.0)
+    return sum(float(each.get("cost") or 0.0) for each in paid(reply))
 
 
 def recorded_definition(tree: Tree, path: str) -> Definition | None:

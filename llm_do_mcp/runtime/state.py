@@ -8,8 +8,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import secrets
+import stat
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -21,6 +24,7 @@ RECORD = "runs.sqlite3"
 """The name of the record of runs in it."""
 KEYS = "request-state.key"
 """The name of the file with the keys of request states in it."""
+_KEY = re.compile(rb"[0-9a-f]{64}")
 
 
 def state_folder(project: Path, chosen: str | None = None) -> Path:
@@ -48,12 +52,33 @@ def state_folder(project: Path, chosen: str | None = None) -> Path:
     return _usable(_user_state() / "llm-do" / name)
 
 
+def try_out(folder: Path) -> None:
+    """See that something can be made where a state folder is, or will be; what is made for that is gone afterwards.
+
+    Raises:
+        UsageError: Nothing can be kept there, whatever the permissions say.
+    """
+    there = _nearest(folder)
+    try:
+        with tempfile.TemporaryDirectory(prefix=f"{STATE}-", dir=there):
+            pass
+    except OSError as error:
+        raise _unusable(folder, f"nothing can be made in {there} ({error.strerror or error})") from None
+
+
+def _nearest(folder: Path) -> Path:
+    """What there is of a folder: itself, or the nearest one above it."""
+    return next(path for path in (folder, *folder.parents) if os.path.lexists(path))
+
+
 def _usable(folder: Path) -> Path:
-    there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
+    there = _nearest(folder)
     if not there.is_dir():
         raise _unusable(folder, f"{there} is no folder")
     if not os.access(there, os.W_OK):
         raise _unusable(folder, f"{there} cannot be written")
+    if os.path.lexists(keys := folder / KEYS) and not (keys.is_file() and os.access(keys, os.R_OK)):
+        raise _unusable(folder, f"{keys} is no file that can be read")
     return folder
 
 
@@ -87,18 +112,35 @@ def make_private(folder: Path) -> None:
 def request_state_keys(folder: Path) -> list[bytes]:
     """The keys of request states, the one that seals first; kept, so that a late answer survives a restart.
 
-    They are read whenever they are needed: all servers of a project take up a new one at once.
+    They are read whenever they are needed: all servers of a project take up a new one at once. A file without a key,
+    cut off or written over, opens nothing: it is replaced by a new one.
     """
     path = folder / KEYS
     try:
-        kept = path.read_bytes()
+        kept = _keys_in(path)
     except FileNotFoundError:
         make_private(folder)
         with contextlib.suppress(FileExistsError), _draft(folder, [_new_key()]) as draft:
             # Written aside and linked into place: of two processes that start at once, both read the same key.
             os.link(draft, path)
-        kept = path.read_bytes()
-    return kept.split()
+        kept = _keys_in(path)
+    if not kept:
+        with _draft(folder, [_new_key()]) as draft:
+            draft.replace(path)
+        kept = _keys_in(path)
+    return kept
+
+
+def exposed_keys(folder: Path) -> str:
+    """What is to be said where others than their owner can read the keys; "" where they cannot, or there are none."""
+    path = folder / KEYS
+    if sys.platform == "win32" or not path.exists() or not path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        return ""
+    return f"{path}: others can read or write the key of request states; chmod 600 it, and rotate the key twice"
+
+
+def _keys_in(path: Path) -> list[bytes]:
+    return [word for word in path.read_bytes().split() if _KEY.fullmatch(word)]
 
 
 def rotate_request_state_key(folder: Path) -> None:

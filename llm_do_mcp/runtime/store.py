@@ -57,8 +57,10 @@ MAX_LATE = 20
 """Late answers that are noted with a question."""
 FOLDED_AT = 16 << 20
 """Bytes in the write-ahead log after which they are moved into the database itself: one call in some hundreds waits."""
-OF_A_COMMIT = 24 << 10
-"""Bytes by which a commit makes the log longer, however little it holds: the pages that it touches."""
+PAGE = 2048
+"""Bytes of a page. A commit writes each page that it touches, some six, and most of its time goes into that."""
+OF_A_COMMIT = 8 * PAGE
+"""Bytes by which a commit makes the log longer, however little it holds."""
 
 T = TypeVar("T")
 
@@ -225,7 +227,7 @@ class Store:
         return await self._do(lambda db: _events(db, run))
 
     async def fields(self, kind: str, *places: str) -> list[tuple[Any, ...]]:
-        """What all records of a kind that are done hold at some places of their data, after the id of their run.
+        """What all records of a kind that ended hold at some places of their data, after the id of their run.
 
         Args:
             kind: Of the records.
@@ -395,6 +397,7 @@ def _open(path: Path) -> sqlite3.Connection:
     db = _opened(path, timeout=30)
     with contextlib.suppress(OSError):
         path.chmod(0o600)
+    db.execute(f"PRAGMA page_size={PAGE}")  # of a new file
     db.execute("PRAGMA journal_mode=WAL")
     version = db.execute("PRAGMA user_version").fetchone()[0]
     for column, since in (("driven REAL NOT NULL DEFAULT 0", 2), ("principal TEXT NOT NULL DEFAULT ''", 3)):
@@ -424,7 +427,10 @@ def _run_row(row: Sequence[Any]) -> RunRow:
 
 
 def _row(db: sqlite3.Connection, where: str, value: str) -> RunRow | None:
-    row = db.execute(f"SELECT {_RUN} FROM run WHERE {where}", (value,)).fetchone()
+    try:
+        row = db.execute(f"SELECT {_RUN} FROM run WHERE {where}", (value,)).fetchone()
+    except UnicodeEncodeError:  # half a pair of surrogates: no run of ours is called that
+        return None
     return None if row is None else _run_row(row)
 
 
@@ -457,7 +463,7 @@ def _events(db: sqlite3.Connection, run: str) -> list[Event]:
 
 def _fields(db: sqlite3.Connection, kind: str, places: Sequence[str]) -> list[tuple[Any, ...]]:
     extracted = "".join(", json_extract(data, ?)" for _ in places)
-    query = f"SELECT run{extracted} FROM event WHERE kind=? AND state='done' ORDER BY rowid"
+    query = f"SELECT run{extracted} FROM event WHERE kind=? AND state IN ('done', 'failed') ORDER BY rowid"
     return db.execute(query, (*(f"$.{place}" for place in places), kind)).fetchall()
 
 

@@ -20,7 +20,7 @@ from opentelemetry import trace
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opentelemetry.trace import Span
+    from opentelemetry.trace import Span, Tracer
 
     Attribute = str | int | list[str]
 
@@ -50,7 +50,7 @@ class Recorder:
             self._span.set_attribute(name, total)
 
 
-_SILENT = Recorder(None)
+_SILENT = contextlib.nullcontext(Recorder(None))
 
 
 def invoke_agent(worker: str, run: str, models: tuple[str, ...]) -> AbstractContextManager[Recorder]:
@@ -85,13 +85,15 @@ def execute_tool(function: str, run: str, call: str) -> AbstractContextManager[R
     return _span("execute_tool", function, attributes)
 
 
-@contextlib.contextmanager
-def _span(operation: str, subject: str, attributes: Mapping[str, Attribute]) -> Iterator[Recorder]:
+def _span(operation: str, subject: str, attributes: Mapping[str, Attribute]) -> AbstractContextManager[Recorder]:
     provider = trace.get_tracer_provider()
     if isinstance(provider, trace.ProxyTracerProvider):  # the API's own, which stands in where nobody has set one
-        yield _SILENT
-        return
-    tracer = provider.get_tracer(NAME)
+        return _SILENT
+    return _recorded(provider.get_tracer(NAME), operation, subject, attributes)
+
+
+@contextlib.contextmanager
+def _recorded(tracer: Tracer, operation: str, subject: str, attributes: Mapping[str, Attribute]) -> Iterator[Recorder]:
     with tracer.start_as_current_span(
         f"{operation} {subject}",
         attributes={"gen_ai.operation.name": operation, **attributes},

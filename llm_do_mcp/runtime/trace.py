@@ -47,9 +47,10 @@ class Item:
         started, ended: Seconds since the epoch; `ended` is None where it has no end.
         facts: By kind. worker: `input`, `models`, `output`. turn: `model`, `input_tokens`, `output_tokens`,
             `cost` (US dollars, None where that is not known), `passed_over` (`{model, error}` of those that did not
-            serve it), `stop_reason`, `text`. call: `arguments` (None where they are not recorded), `result`. question:
-            `asks` ("approval", "in_doubt", "question"), `function`, `target`, `chain`, `detail`, and where it was
-            answered `decision`, `by`, `note`; `late`: how many further answers came.
+            serve it), `lost_tokens` (of replies that came to nothing), `stop_reason`, `text`; of one that no model
+            answered `model` is the last that was asked. call: `arguments` (None where they are not recorded), `result`.
+            question: `asks` ("approval", "in_doubt", "question"), `function`, `target`, `chain`, `detail`, and where
+            it was answered `decision`, `by`, `note`; `late`: how many further answers came.
             Any that failed: `error`.
         children: What happened in it, in the order in which it began.
     """
@@ -209,9 +210,11 @@ class _Tree:
     def _turn(self, event: Event) -> Item:
         facts: dict[str, JSON] = {}
         missing: list[Item] = []
+        if event.ended is not None and (lost := [each["usage"] for each in event.data.get("lost", ())]):
+            facts["lost_tokens"] = sum(usage["input_tokens"] + usage["output_tokens"] for usage in lost)
         if event.state == "done":
             reply = event.data
-            facts = {
+            facts |= {
                 "model": self._show(reply["model"]),
                 **reply["usage"],
                 **{name: self._redact.data(reply[name]) for name in ("cost", "passed_over") if name in reply},
@@ -234,7 +237,12 @@ class _Tree:
                 if (key := f"{event.key}.{index}") not in self._below.get(event.key, ())
             ]
         elif event.state == "failed":
-            facts = self._outcome(event, "text")
+            told = event.data
+            facts |= {
+                "model": self._show(told["asked"]),
+                "passed_over": self._redact.data(told["passed_over"]),
+                "error": self._show(told["error"]),
+            }
         children = tuple(sorted((*self._children(event.key), *missing), key=lambda item: item.started))
         return Item("turn", event.key, "model", self._state(event), event.started, event.ended, facts, children)
 

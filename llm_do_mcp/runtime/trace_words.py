@@ -45,11 +45,20 @@ def title(item: Item) -> str:
 
 def tokens(item: Item) -> str:
     """What a turn took; "" where that is not known."""
+    lost = item.facts.get("lost_tokens")
+    in_vain = f"{lost:,} for replies that came to nothing" if lost else ""
     if not item.facts.get("input_tokens") and not item.facts.get("output_tokens"):
-        return ""
+        return in_vain
     cost = item.facts.get("cost")
     took = f"{item.facts['input_tokens']:,} in, {item.facts['output_tokens']:,} out"
-    return f"{took}, {dollars(cost)}" if cost else took
+    return ", ".join(part for part in (took, dollars(cost) if cost else "", in_vain) if part)
+
+
+def _asked_in_vain(found: Trace) -> list[str]:
+    """The models that were asked in turns to which no answer came."""
+    turns = [item.facts for _, item in found.walk() if item.kind == "turn" and item.state == "failed"]
+    asked = [name for facts in turns for name in (*(each["model"] for each in facts["passed_over"]), facts["model"])]
+    return list(filter(None, dict.fromkeys(asked)))
 
 
 def passed_over(item: Item) -> str:
@@ -99,6 +108,8 @@ def summary(found: Trace) -> list[tuple[str, str]]:
     account = found.account
     whole = found.until - found.started
     models = ", ".join(account["models"]) or "none"
+    if unanswered := _asked_in_vain(found):
+        models += f" (asked without an answer: {', '.join(unanswered)})"
     return [
         ("took", duration(whole)),
         ("waiting for a person", duration(found.person_s)),

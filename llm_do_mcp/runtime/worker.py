@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from itertools import count, groupby
+from itertools import count
 from typing import Any, Protocol
 
-from llm_do_mcp.errors import CallError, InvalidOutput, LimitReached, ModelError
+from llm_do_mcp.errors import CallError, InvalidOutput, LimitReached, ModelError, Unanswered
 from llm_do_mcp.models.failures import LESS
 from llm_do_mcp.models.replay import replayed
+from llm_do_mcp.models.sampling import MOST_TOKENS, is_sampling
 from llm_do_mcp.models.turn import Request, ToolSpec, json_value
 from llm_do_mcp.runtime import gate, telemetry
 from llm_do_mcp.runtime.chain import Chain, Models
@@ -29,7 +30,7 @@ from llm_do_mcp.runtime.tree import Leave
 from llm_do_mcp.toolhost.results import clean
 
 IDENTICAL_FAILURES = 3
-TOO_LONG = "its reply was longer than one may be (max_output_tokens under model_capabilities in project.yaml)"
+TOO_LONG = "its reply was longer than one may be"
 CUT_OFF = "Your reply was cut off at the limit of tokens, and nothing in it counts. Answer again, shorter."
 
 
@@ -71,7 +72,7 @@ class _Worker:
             self.messages.append({"role": "assistant", "content": content})
             calls = [block for block in content if block["type"] == "tool_use"]
             if stop == "max_tokens":
-                self._failed(TOO_LONG)
+                self._failed(f"{TOO_LONG} ({_bound(reply['model'])})")
                 self._say([*_not_made(calls), _text(CUT_OFF)])
             elif stop == "refusal":
                 raise ModelError(f"worker {self.definition.name}: the model {reply['model']} refused to answer")
@@ -108,7 +109,7 @@ class _Worker:
             data = await self.run.tree.blob(file.blob)
             blocks.append({"type": "attachment", "name": file.name, "media_type": file.media_type, "data": data})
         texts = [*definition.context, definition.prompt]
-        return blocks + [_text(text) for text in texts if text] or [_text("(no input)")]
+        return blocks + [_text(text) for text in texts if text.strip()] or [_text("(no input)")]
 
     async def _turn(self, turn: int) -> dict[str, Any]:
         run = self.run
@@ -123,11 +124,13 @@ class _Worker:
         replays = any(replayed(name) is not None for name in self.chain.names)
         live = False
 
-        async def perform(_: Leave) -> JSON:
+        def begin() -> None:
             nonlocal live
             live = True
             run.meter.check("max_turns", "max_tokens", "max_cost")
             run.meter.charge(turns=1)  # before it is waited for: no other branch may take the same last turn
+
+        async def perform(_: Leave) -> JSON:
             run.tree.tell(f"{' > '.join(run.chain)}: turn {turn + 1}")
             request = Request(
                 worker=self.definition.name,
@@ -143,7 +146,11 @@ class _Worker:
             )
             return await self.chain.reply(request)
 
-        reply: dict[str, Any] = await run.step(f"t{turn}", "model", asked, perform, once=False)
+        try:
+            reply: dict[str, Any] = await run.step(f"t{turn}", "model", asked, perform, once=False, begin=begin)
+        except Unanswered as error:
+            run.meter.charge(turns=0 if live else 1, tokens=tokens(error.told), cost=cost(error.told))
+            raise
         self.chain.took(reply)
         run.meter.charge(turns=0 if live else 1, tokens=tokens(reply), cost=cost(reply))
         return reply
@@ -179,6 +186,13 @@ def _result(block: Mapping[str, Any], text: str, failed: bool) -> dict[str, Any]
     return {"type": "tool_result", "tool_use_id": block["id"], "content": text or "(nothing)", "is_error": failed}
 
 
+def _bound(model: str) -> str:
+    """What bounds the length of a model's replies."""
+    if is_sampling(model):
+        return f"{MOST_TOKENS} tokens where the client's model answers"
+    return "max_output_tokens under model_capabilities in project.yaml"
+
+
 def _not_made(calls: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The results of calls in a reply that does not count: every one gets its result."""
     return [_result(block, "this call was cut off and not made", True) for block in calls]
@@ -186,9 +200,13 @@ def _not_made(calls: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _final_text(content: list[dict[str, Any]]) -> str:
     """The answer in a message: its last texts. What comes before a tool of the provider's only announces it."""
-    grouped = groupby(content, lambda block: block["type"] == "text")
-    texts = ["".join(block["text"] for block in blocks) for are_texts, blocks in grouped if are_texts]
-    return next(filter(str.strip, reversed(texts)), "")
+    parts = [""]
+    for block in content:
+        if block["type"] == "text":
+            parts[-1] += block["text"]
+        elif block["type"].endswith(("tool_use", "tool_result")):
+            parts.append("")
+    return next(filter(str.strip, reversed(parts)), "")
 
 
 def _output(text: str, schema: Mapping[str, Any] | None) -> tuple[JSON, str | None]:

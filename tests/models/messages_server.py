@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain
 from types import TracebackType
 from typing import Any
 
@@ -76,9 +77,26 @@ def raw(status: int, content_type: str, body: bytes) -> Answer:
     return lambda exchange: exchange.send(status, {"content-type": content_type}, body)
 
 
+def sent_to(address: str) -> Answer:
+    """A redirect, which a client that follows it repeats its request for."""
+    return lambda exchange: exchange.send(307, {"location": address}, b"")
+
+
 def events(*items: tuple[str, Mapping[str, Any]]) -> Answer:
     """A stream of exactly these events, well ended."""
     return lambda exchange: exchange.send_events(iter(items))
+
+
+def left_open(*content: Block, behind: tuple[tuple[str, Mapping[str, Any]], ...] = ()) -> Answer:
+    """A whole message, perhaps events behind it, and then nothing more, until the client hangs up."""
+
+    def answer(exchange: Exchange) -> None:
+        counts = {"input_tokens": 10, "output_tokens": 5}
+        whole = _events(exchange.received.body["model"], content, _reason(content), counts)
+        exchange.send_events(chain(whole, behind), ended=False)
+        stall(exchange)
+
+    return answer
 
 
 def error_in_stream(kind: str, words: str) -> Answer:
@@ -117,6 +135,17 @@ def cut_off(*content: Block, after: int = 3, politely: bool = False) -> Answer:
     return answer
 
 
+def hang_after(*content: Block, after: int) -> Answer:
+    """A stream that comes to a stop after some events, until the client hangs up."""
+    begun = cut_off(*content, after=after)
+
+    def answer(exchange: Exchange) -> None:
+        begun(exchange)
+        stall(exchange)
+
+    return answer
+
+
 def stall(exchange: Exchange) -> None:
     """No answer at all, until the client hangs up."""
     exchange.server.stalled.set()
@@ -142,6 +171,7 @@ class MessagesServer:
     Attributes:
         url: Its address, for `ANTHROPIC_BASE_URL`.
         requests: What came in, in order.
+        connections: How many were made.
         stalled: Set when a request hangs in `stall`.
         hung_up: Set when the client gave up such a request.
     """
@@ -155,6 +185,10 @@ class MessagesServer:
         self._lock = threading.Lock()
         self._http = _Http(("127.0.0.1", 0), self._handler())
         self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
+
+    @property
+    def connections(self) -> int:
+        return self._http.made
 
     def __enter__(self) -> MessagesServer:
         threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
@@ -236,9 +270,11 @@ class _Http(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
         super().__init__(address, handler)
+        self.made = 0
         self._connections: set[socket.socket] = set()
 
     def process_request(self, request: Any, client_address: Any) -> None:
+        self.made += 1
         self._connections.add(request)
         super().process_request(request, client_address)
 

@@ -189,16 +189,16 @@ async def test_a_reply_may_be_as_long_as_the_model_or_the_project_lets_it(
 @pytest.mark.anyio
 @pytest.mark.proves("MODEL-EMPTY")
 async def test_an_empty_reply_does_not_spoil_the_conversation(monkeypatch: pytest.MonkeyPatch) -> None:
-    with MessagesServer(message(), message(text("")), message(text("ok"))) as server:
+    with MessagesServer(message(), message(text("")), message(text(" \n")), message(text("ok"))) as server:
         use(server, monkeypatch)
-        said = [list((await ask(request())).content) for _ in range(2)]
+        said = [list((await ask(request())).content) for _ in range(3)]
         conversation: list[dict[str, Any]] = []
         for content in said:
             conversation += [{"role": "user", "content": "Go on."}, {"role": "assistant", "content": content}]
-        await ask(request(messages=tuple(conversation), system=""))
-    assert said == [[], [{"type": "text", "text": ""}]]
-    assert server.requests[2].body["messages"] == [{"role": "user", "content": "Go on."}] * 2
-    assert "system" not in server.requests[2].body
+        await ask(request(messages=tuple(conversation), system=" "))
+    assert said == [[], [text("")], [text(" \n")]]
+    assert server.requests[3].body["messages"] == [{"role": "user", "content": "Go on."}] * 3
+    assert "system" not in server.requests[3].body
 
 
 @pytest.mark.anyio

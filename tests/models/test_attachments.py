@@ -17,12 +17,20 @@ PDF = b"%PDF-1.7\n1 0 obj\nendobj\nstartxref\n9\n%%EOF\n"
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 
 
+def indexed(index: bytes) -> bytes:
+    """A PDF with this index, whose text tells how PDFs are encrypted."""
+    before = b"%PDF-1.7\n1 0 obj\n(write trailer << /Encrypt 5 0 R >>)\nendobj\n"
+    return b"%s%s\nstartxref\n%d\n%%%%EOF\n" % (before, index, len(before))
+
+
 @pytest.mark.parametrize(
     ("name", "data", "media_type"),
     [
         ("in/a.pdf", PDF, "application/pdf"),
         ("in/A.PDF", b"junk before\n" + PDF + b"\n\n", "application/pdf"),
         ("in/scan", PDF, "application/pdf"),
+        ("in/about.pdf", indexed(b"xref\n0 1\ntrailer\n<< /Root 1 0 R >>"), "application/pdf"),
+        ("in/about.pdf", indexed(b"7 0 obj<</Type/XRef>>stream\n/Encrypt 5 0 R"), "application/pdf"),
         ("in/a.png", PNG, "image/png"),
         ("in/a.JPEG", b"\xff\xd8\xff\xe0\0\x10JFIF", "image/jpeg"),
         ("in/a.gif", b"GIF89a\1\0\1\0", "image/gif"),
@@ -43,8 +51,9 @@ def test_a_media_type_is_read_from_the_bytes(name: str, data: bytes, media_type:
     [
         ("in/a.pdf", b"", "in/a.pdf: the file is empty"),
         ("in/a.pdf", PDF[:20], "in/a.pdf: the PDF is cut short or damaged"),
-        ("in/a.pdf", b"trailer<< /Encrypt 5 0 R >>".join((PDF[:18], PDF[18:])), "in/a.pdf: the PDF is encrypted"),
-        ("in/a.pdf", b"trailer<</Encrypt<</V 1>>>>".join((PDF[:18], PDF[18:])), "in/a.pdf: the PDF is encrypted"),
+        ("in/a.pdf", indexed(b"xref\n0 1\ntrailer\n<< /Encrypt 5 0 R >>"), "in/a.pdf: the PDF is encrypted"),
+        ("in/a.pdf", b"junk\n" + indexed(b"xref trailer<</Encrypt<</V 1>>>>"), "in/a.pdf: the PDF is encrypted"),
+        ("in/a.pdf", indexed(b"7 0 obj<</Type/XRef/Encrypt 6 0 R>>stream\n"), "in/a.pdf: the PDF is encrypted"),
         ("in/a.pdf", PNG, "in/a.pdf: named .pdf, but its content is image/png"),
         ("in/a.pdf", b"just words", "in/a.pdf: named .pdf, but its content is text/plain"),
         ("in/a.pdf.exe", PDF, "in/a.pdf.exe: named .exe, but its content is application/pdf"),

@@ -104,7 +104,7 @@ async def test_an_encrypted_pdf_is_not_sent_however_it_says_so(monkeypatch: pyte
         use(server, monkeypatch)
         with pytest.raises(ModelError, match=r"attachment in/a\.pdf was not sent: the PDF is encrypted; attach one"):
             await ask(attached("in/a.pdf", data))
-        with pytest.raises(ModelError, match=r"not known to take documents, and it is encrypted; attach text"):
+        with pytest.raises(ModelError, match=r"was not sent: the PDF is encrypted; attach one"):
             await ask(attached("in/a.pdf", data), model="gemma3")
         assert server.requests == []
 
@@ -116,8 +116,10 @@ async def test_an_encrypted_pdf_is_not_sent_however_it_says_so(monkeypatch: pyte
         [attachment(f"in/{name}.png", b"\x89PNG\r\n\x1a\n" + bytes(12_000_000)) for name in "ab"],
         [attachment(f"in/{name}.csv", b"12345;\n" * 2_000_000) for name in "ab"],
         [{"type": "text", "text": "\u00fc" * 16_000_001}],
+        [{"type": "text", "text": "x" + "\t" * 16_000_001}],
+        [{"type": "text", "text": "x" + "\x01" * 5_333_400}],
     ],
-    ids=["pictures", "files", "words"],
+    ids=["pictures", "files", "words", "tabs", "control characters"],
 )
 async def test_more_than_a_request_may_have_is_not_sent(
     monkeypatch: pytest.MonkeyPatch, content: list[dict[str, Any]]

@@ -13,7 +13,9 @@ import pytest
 
 from llm_do_mcp.errors import ModelError, ModelUnavailable
 from llm_do_mcp.models import anthropic
-from tests.models.asking import NAME, ask, request, use
+from llm_do_mcp.models.anthropic import AnthropicModel
+from llm_do_mcp.models.turn import Usage
+from tests.models.asking import MODEL, NAME, ask, reply_of, request, use
 from tests.models.messages_server import (
     Answer,
     MessagesServer,
@@ -21,9 +23,12 @@ from tests.models.messages_server import (
     error,
     error_in_stream,
     events,
+    hang_after,
+    left_open,
     message,
     raw,
     reset,
+    sent_to,
     stall,
     text,
     tool_use,
@@ -52,6 +57,26 @@ class Case:
     to_do: str
     kind: type[ModelError] = ModelUnavailable
     requests: int = 1
+
+
+START = (
+    "message_start",
+    {"type": "message_start", "message": {"type": "message", "role": "assistant", "content": [], "model": "m"}},
+)
+END = (
+    ("message_delta", {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}),
+    ("message_stop", {"type": "message_stop"}),
+)
+LISTED = {"stop_reason": ["end_turn"]}
+
+
+def block(index: int | None) -> tuple[str, dict[str, Any]]:
+    return "content_block_start", {"type": "content_block_start", "index": index, "content_block": text("")}
+
+
+def piece(index: int | None, words: str = "x") -> tuple[str, dict[str, Any]]:
+    delta = {"type": "text_delta", "text": words}
+    return "content_block_delta", {"type": "content_block_delta", "index": index, "delta": delta}
 
 
 CASES = {
@@ -87,7 +112,7 @@ CASES = {
     "rate limit": Case(
         error(429, "rate_limit_error", "slow down", **NOW),
         "429 rate_limit_error: slow down",
-        "try again later, call fewer workers at once",
+        "try again later, or call fewer workers at once, or name a second model after it",
         requests=3,
     ),
     "fault": Case(
@@ -134,6 +159,24 @@ CASES = {
         error_in_stream("overloaded_error", "Overloaded"),
         "529 overloaded_error: Overloaded",
         "name a second model",
+        requests=2,
+    ),
+    "a second beginning": Case(
+        events(START, block(0), START, *END),
+        "unusable, twice: the server began a second message before the first had ended",
+        "check that it speaks the Messages API",
+        requests=2,
+    ),
+    "an event without a form": Case(
+        events(START, ("content_block_delta", {"type": "content_block_delta", "index": [0], "delta": "x"})),
+        "unusable, twice: an event is not of a form that the Messages API has",
+        "check that it speaks the Messages API",
+        requests=2,
+    ),
+    "an event that is not JSON": Case(
+        raw(200, "text/event-stream", b"event: message_start\ndata: {]\n\n"),
+        "unusable, twice: an event is not JSON (",
+        "check that it speaks the Messages API",
         requests=2,
     ),
     "a word for a number": Case(
@@ -189,6 +232,15 @@ PASSING = {
     "searches given back": message(text("hi"), usage={"server_tool_use": {"web_search_requests": -1}}),
     "all tokens": message(text("hi"), usage={"input_tokens": 10**400}),
     "call with a list": message({**HALF_A_CALL, "input": '["out/a.md"]'}),
+    "call whose name is a number": message({**HALF_A_CALL, "name": 5, "input": {}}),
+    "call whose id is a number": message({**HALF_A_CALL, "id": 5, "input": {}}),
+    "begun anew": events(START, block(0), piece(0), START, block(0), piece(0), *END),
+    "one place twice": events(START, block(0), block(0), piece(0), *END),
+    "place before the first": events(START, block(-1), piece(-1), *END),
+    "no place": events(START, block(None), piece(None), *END),
+    "piece of nothing": events(START, block(0), piece(-1), *END),
+    "block of no type": events(START, ("content_block_start", {**block(0)[1], "content_block": {"type": None}}), *END),
+    "stopped by a list": events(START, block(0), piece(0), ("message_delta", {**END[0][1], "delta": LISTED}), END[1]),
 }
 
 
@@ -202,6 +254,71 @@ async def test_what_may_pass_is_asked_again(monkeypatch: pytest.MonkeyPatch, fir
     assert reply.content == (text("Here I am."),)
     assert len(server.requests) == 2
     assert server.requests[0].body == server.requests[1].body
+
+
+BEHIND = {
+    "nothing": (),
+    "a call": (
+        ("content_block_start", {"type": "content_block_start", "index": 1, "content_block": {**HALF_A_CALL}}),
+        *END,
+    ),
+    "an error": (("error", {"type": "error", "error": {"type": "api_error", "message": "late"}}),),
+    "another message": (START, block(0), piece(0), *END),
+    "nonsense": (("message_start", {"type": "message_start", "message": 5}),),
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("behind", BEHIND.values(), ids=BEHIND.keys())
+@pytest.mark.proves("MODEL-END")
+async def test_a_message_ends_where_it_says_so(monkeypatch: pytest.MonkeyPatch, behind: Any) -> None:
+    with MessagesServer(left_open(text("Here I am."), behind=behind)) as server, anyio.fail_after(5):
+        use(server, monkeypatch)
+        reply = await ask(request())
+        assert server.hung_up.wait(5)
+    assert (reply.content, reply.stop_reason, len(server.requests)) == ((text("Here I am."),), "end_turn", 1)
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("MODEL-END")
+async def test_the_connection_of_a_message_that_ended_is_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with MessagesServer(message(text("ok"))) as server:
+        use(server, monkeypatch)
+        model = AnthropicModel(MODEL)
+        for _ in range(3):
+            await reply_of(model, request())
+        await model.aclose()
+        assert (len(server.requests), server.connections) == (3, 1)
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("MODEL-UNUSUAL", "MODEL-PARALLEL-CALLS")
+async def test_blocks_are_put_together_by_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = events(START, block(2), block(1), piece(2, "second"), piece(1, "first"), *END)
+    with MessagesServer(answer) as server:
+        use(server, monkeypatch)
+        reply = await ask(request())
+    assert reply.content == (text("first"), text("second"))
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("COST-LOST")
+async def test_what_a_reply_took_that_could_not_be_used_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken, lost = message(HALF_A_CALL, usage={"input_tokens": 70}), Usage(70, 5)
+    with MessagesServer(broken, message(text("ok")), broken) as server:
+        use(server, monkeypatch)
+        assert (await ask(request())).lost == (lost,)
+        assert (await failing()).lost == (lost, lost)
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("COST-LOST", "MODEL-DEADLINE")
+async def test_what_a_reply_took_that_came_too_late_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with MessagesServer(hang_after(text("I was going to"), after=4)) as server:
+        use(server, monkeypatch)
+        raised = await failing(deadline=anyio.current_time() + 0.5)
+    assert "no answer within 0.5 s" in str(raised)
+    assert raised.lost == (Usage(1, 1),)
 
 
 @pytest.mark.anyio
@@ -318,6 +435,58 @@ async def test_an_address_that_the_user_set_too_gets_the_key(monkeypatch: pytest
         use(server, monkeypatch)
         await ask(request(), base_url=server.url + "/")
     assert server.requests[0].headers["authorization"] == "Bearer sk-test"
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("MODEL-KEY-STAYS", "MODEL-ERRORS")
+async def test_a_redirect_to_another_address_takes_nothing_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Gateway: gate-secret")
+    with MessagesServer(message(text("ok"))) as other, MessagesServer(sent_to(f"{other.url}/v1?x=1")) as server:
+        use(server, monkeypatch)
+        raised = await failing()
+    assert f"{server.url} sends to {other.url}/v1, and nothing is sent to an address that you did not" in str(raised)
+    assert str(raised).endswith("; correct ANTHROPIC_BASE_URL")
+    assert type(raised) is ModelUnavailable
+    assert (len(server.requests), other.requests) == (1, [])
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("MODEL-KEY-STAYS")
+async def test_a_redirect_within_an_address_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with MessagesServer(sent_to("/v2/messages"), message(text("ok"))) as server:
+        use(server, monkeypatch)
+        assert (await ask(request())).content == (text("ok"),)
+    assert [received.path for received in server.requests] == ["/v1/messages", "/v2/messages"]
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("MODEL-KEY", "MODEL-ERRORS")
+@pytest.mark.parametrize(
+    ("variable", "value", "says"),
+    [
+        ("ANTHROPIC_API_KEY", "  ", "ANTHROPIC_API_KEY is no key: it is blank"),
+        ("ANTHROPIC_API_KEY", "sk-test\n", "ANTHROPIC_API_KEY is no key"),
+        ("ANTHROPIC_AUTH_TOKEN", "tok\u00e9n", "ANTHROPIC_AUTH_TOKEN is no key"),
+        ("ANTHROPIC_BASE_URL", "http://127.0.0.1:99999", "is no address of a server; write http://HOST:PORT"),
+    ],
+)
+async def test_a_variable_that_cannot_be_used_is_named(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, says: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    raised = await failing()
+    assert says in str(raised)
+    assert str(raised).endswith("; correct the ANTHROPIC_* variables, or base_url in project.yaml")
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("MODEL-ERRORS")
+async def test_a_name_of_a_model_cannot_write_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    with MessagesServer(error(404, "not_found_error", "no such model")) as server:
+        use(server, monkeypatch)
+        with pytest.raises(ModelError) as caught:
+            await ask(request(model="anthropic:a\n\x1b[31mb"))
+    assert str(caught.value).startswith("worker reports/summarizer: model anthropic:a [31mb: 404 ")
 
 
 @pytest.mark.anyio

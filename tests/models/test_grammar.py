@@ -87,7 +87,7 @@ def test_the_limits_of_one_request_are_kept() -> None:
 
 @pytest.mark.proves("MODEL-CAPABILITIES")
 def test_capabilities_are_safe_and_can_be_switched() -> None:
-    assert capabilities_of("claude-haiku-4-5") == Capabilities(*[True] * 6, max_output_tokens=32_000)
+    assert capabilities_of("claude-haiku-4-5") == Capabilities(*[True] * 7, max_output_tokens=32_000)
     assert not capabilities_of("gemma3").documents
     assert not capabilities_of("gemma3").structured_output
     switched = capabilities_of(

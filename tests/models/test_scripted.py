@@ -225,7 +225,18 @@ async def test_a_script_lies_in_the_project(project: Path, toolhost: ToolHost, f
 
 
 @pytest.mark.parametrize(
-    "name", ["", "claude-haiku-4-5", "openai:gpt", "anthropic:", "scripted:", "sampling:", "Anthropic:x"]
+    "name",
+    [
+        "",
+        "claude-haiku-4-5",
+        "openai:gpt",
+        "anthropic:",
+        "anthropic: ",
+        "anthropic:a\n\x1b[31mb",
+        "scripted:",
+        "sampling:",
+        "Anthropic:x",
+    ],
 )
 @pytest.mark.proves("MODEL-NAMES")
 def test_a_name_that_cannot_be_opened(name: str, project: Path) -> None:

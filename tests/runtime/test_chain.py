@@ -14,6 +14,8 @@ from llm_do_mcp.cli.trace_html import page
 from llm_do_mcp.runtime import account
 from llm_do_mcp.runtime.trace_words import summary
 from tests.models.messages_server import Answer, MessagesServer, error, message, stall, text, tool_use
+from tests.models.test_anthropic import PNG
+from tests.models.test_documents import pdf as scan
 from tests.project.conftest import worker
 from tests.runtime.driving import asked, finished
 from tests.runtime.workshop import MAIN, Workshop, approve
@@ -25,6 +27,7 @@ CHAIN = f"model: ['{ONE}', '{TWO}']"
 PRICES = "prices: {claude-one: {input: 1000, output: 2000}, claude-two: {input: 0, output: 0}}\n"
 THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
 GONE = error(529, "overloaded_error", "busy", x_should_retry="false")
+BROKEN = message(tool_use("", {}, id="t0"), usage={"input_tokens": 70})
 
 
 def project(keys: str = CHAIN, manifest: str = PRICES, **more: str) -> dict[str, str]:
@@ -102,6 +105,7 @@ async def test_a_chain_of_which_no_model_answers_fails_with_all_reasons(
     of_last, _, before = done.error.partition(". Passed over before: ")
     assert of_last.startswith(f"worker main: model {last}: ") and why in of_last
     assert before.startswith(f"worker main: model {ONE}: 529 overloaded_error: busy")
+    assert "name a second model" not in done.error, "it has one"
 
 
 @pytest.mark.proves("WORKER-FALLBACK-BOUND")
@@ -133,6 +137,23 @@ async def test_a_paused_turn_goes_on_with_its_model_or_not_at_all(
         async with Workshop(tmp_path, project()) as shop:
             done = await shop.run("go")
     assert done.error.startswith(f"worker main: model {ONE}: 529")
+    assert done.error.endswith("; try again later"), "a second model could not have gone on"
+
+
+@pytest.mark.proves("WORKER-FALLBACK", "MODEL-CAPABILITIES")
+@pytest.mark.parametrize("name", ["pic.png", "scan.pdf", "nothing"])
+async def test_what_a_model_cannot_be_sent_goes_to_the_next_that_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    flags = "model_capabilities: {claude-one: {images: false, documents: false, server_side_tools: false}}\n"
+    attached = {"pic.png": PNG, "scan.pdf": scan(1)}.get(name)
+    keys = CHAIN if attached else f"{CHAIN}\nserver_side_tools: [{{tool_type: web_search}}]"
+    with MessagesServer(message(text("seen"))) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        async with Workshop(tmp_path, project(keys, f"{PRICES}{flags}")) as shop:
+            (tmp_path / "in" / name).write_bytes(attached or b"-")
+            done = await shop.run("go", attachments=[f"in/{name}"] if attached else [])
+    assert (done.output, done.account["models"]) == ("seen", [TWO]), done.error
 
 
 @pytest.mark.proves("WORKER-THOUGHTS", "WORKER-FALLBACK")
@@ -177,6 +198,55 @@ async def test_what_models_cost_is_in_the_account_and_the_trace(
     assert found is not None
     costs = [item.facts["cost"] for _, item in found.walk() if item.kind == "turn"]
     assert costs == pytest.approx([1.01, 0.02, 0.02])
+
+
+@pytest.mark.proves("COST-LOST")
+async def test_replies_that_came_to_nothing_are_in_the_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with MessagesServer(respond=by_model(one=[BROKEN, BROKEN], two=[message(text("hi"))])) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        async with Workshop(tmp_path, project()) as shop:
+            done = await shop.run("go")
+            found = await shop.engine.trace(done.run)
+    assert (done.account["models"], done.account["tokens"]) == ([TWO], {"input": 150, "output": 15})
+    assert done.account["cost"] == pytest.approx(2 * 0.08)
+    assert found is not None
+    shown = lines(found, 200)
+    assert "10 in, 5 out, 150 for replies that came to nothing  passed over anthropic:claude-one" in "\n".join(shown)
+
+
+@pytest.mark.proves("COST-LOST", "TRACE-FACTS")
+async def test_a_turn_that_no_model_answered_says_who_was_asked_and_what_it_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with MessagesServer(respond=by_model(one=[GONE], two=[BROKEN, BROKEN])) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        async with Workshop(tmp_path, project(manifest="prices: {'claude-*': {input: 1000, output: 2000}}\n")) as shop:
+            done = await shop.run("go")
+            found = await shop.engine.trace(done.run)
+    assert (done.status, done.account["models"], done.account["tokens"]) == ("failed", [], {"input": 140, "output": 10})
+    assert done.account["cost"] == pytest.approx(0.16)
+    assert found is not None
+    (turn,) = [item for _, item in found.walk() if item.kind == "turn"]
+    assert (turn.state, turn.facts["model"], turn.facts["error"]) == ("failed", TWO, done.error)
+    assert [each["model"] for each in turn.facts["passed_over"]] == [ONE]
+    assert dict(summary(found))["model"] == f"none (asked without an answer: {ONE}, {TWO})"
+    shown = "\n".join(lines(found, 400))
+    assert f"worker main: model {ONE}: 529" in shown and f"worker main: model {TWO}: the answer from" in shown
+    assert "not finished" not in shown
+
+
+@pytest.mark.proves("COST-LOST", "LIMIT-TREE")
+async def test_replies_that_came_to_nothing_count_for_the_limits_of_the_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = message(tool_use("worker_call", {"worker": "helper"}, id="t1"))
+    files = project(f"model: '{ONE}'\nlimits: {{max_tokens: 160}}", helper="description: helps")
+    with MessagesServer(calls, BROKEN, BROKEN, message(text("never"))) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        async with Workshop(tmp_path, files) as shop:
+            done = await shop.run("go")
+    assert done.error.startswith("worker main stopped: its limit max_tokens of 160 was reached")
+    assert len(server.requests) == 3
 
 
 @pytest.mark.proves("COST-ACCOUNT", "PRICE-UNKNOWN")

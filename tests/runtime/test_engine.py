@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import math
 import sqlite3
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -679,13 +681,17 @@ async def test_a_fault_of_ours_ends_that_run_and_no_other(tmp_path: Path, caplog
             raise ZeroDivisionError("on purpose")
         if run.definition.input == "no JSON":
             return {1, 2}
+        if run.definition.input == "not to be counted":
+            reply = {"model": "scripted:x", "usage": {"input_tokens": "many", "output_tokens": 1}}
+            return await run.step("t0", "model", [], giving(reply), once=False)
         return "fine"
 
     async with engine(tmp_path, body) as driver:
-        runs = {given: await driver.start("main", definition(input=given)) for given in ("bad", "no JSON", "good")}
+        given_in = ("bad", "no JSON", "not to be counted", "good")
+        runs = {given: await driver.start("main", definition(input=given)) for given in given_in}
         done = {given: await asyncio.wait_for(ended(driver, run), 5) for given, run in runs.items()}
     assert (done["bad"].status, done["bad"].error) == ("failed", "internal error: ZeroDivisionError: on purpose")
-    assert done["no JSON"].status == "failed"
+    assert done["no JSON"].status == done["not to be counted"].status == "failed"
     assert (done["good"].status, done["good"].output) == ("done", "fine")
     assert "met a fault of ours" in caplog.text
 
@@ -760,3 +766,21 @@ async def test_progress_waits_for_whoever_listens_next(tmp_path: Path) -> None:
             await driver.answer(run, question.key, Answer("once"))
             await ended(driver, run)
     assert heard == ["one", "two"]
+
+
+@pytest.mark.proves("RUN-FREED")
+async def test_a_run_that_has_ended_is_freed_at_once(tmp_path: Path) -> None:
+    made: list[weakref.ref[Run]] = []
+
+    async def body(run: Run) -> Any:
+        made.append(weakref.ref(run))
+        return await run.step("one", "read", {}, giving(1), once=False)
+
+    gc.disable()
+    try:
+        async with engine(tmp_path, body) as driver:
+            await ended(driver, await driver.start("main", definition()))
+            await asyncio.sleep(0)  # the task that drove it ends
+            assert [run() for run in made] == [None]
+    finally:
+        gc.enable()

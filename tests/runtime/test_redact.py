@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from llm_do_mcp.errors import ProjectError
+from llm_do_mcp.models.address import HEADERS
 from llm_do_mcp.project.load import load_project
 from llm_do_mcp.runtime.question import Question, text
 from llm_do_mcp.runtime.redact import NOTHING, Redactor, redactor
@@ -37,6 +38,14 @@ SECRET = "hunter2-and-more"
         ("TINY_KEY", "us", "just us", "just us"),
         ("EMPTY_KEY", "", "nothing", "nothing"),
         ("PATH_TO_X", "abcd-1234-efgh", "abcd-1234-efgh", "abcd-1234-efgh"),
+        (HEADERS, "X-Gate: abcd-1234\nX-No: 1", "X-Gate: abcd-1234, 1", f"X-Gate: [redacted {HEADERS}], 1"),
+        (HEADERS, "Authorization: Bearer abcd-1234", "abcd-1234 of a bearer", f"[redacted {HEADERS}] of a bearer"),
+        (HEADERS, "X-Title: research assistant", "a research assistant", "a research assistant"),
+        (HEADERS, "X-Auth: correcthorse", "correcthorse", f"[redacted {HEADERS}]"),
+        ("SOME_URL", "https://me:pw%2F9@host/x", "pw/9 and pw%2F9", "[redacted SOME_URL] and [redacted SOME_URL]"),
+        ("SOME_URL", "http://me:secretpw@host", "Basic bWU6c2VjcmV0cHc=", "Basic [redacted SOME_URL]"),
+        ("SOME_URL", "ssh://somebody@host", "somebody", "somebody"),
+        ("SOME_URLS", "x://a:one-pass@h,x://b:two-pass@h", "one-pass two-pass", " ".join(["[redacted SOME_URLS]"] * 2)),
     ],
 )
 def test_values_of_secret_variables_are_replaced_in_every_spelling(
@@ -74,9 +83,12 @@ def test_what_data_holds_is_known_elsewhere_in_every_spelling_and_nothing_else_i
 @pytest.mark.proves("REDACT-WHAT")
 def test_the_manifest_names_patterns_and_what_is_handed_to_its_python(tmp_path: Path) -> None:
     (tmp_path / "main.worker").write_text(worker("description: x"))
-    (tmp_path / "project.yaml").write_text("redact: ['card \\d+']\ntools: {env: [PLAIN_NAME]}\n")
+    address = "http://me:of-project@host"
+    manifest = f"redact: ['card \\d+']\nbase_url: {address}\ntools: {{env: [PLAIN_NAME]}}\n"
+    (tmp_path / "project.yaml").write_text(manifest)
     redact = redactor({"PLAIN_NAME": "plain-value", "OTHER": "other-value"}, load_project(tmp_path).manifest)
     assert redact.text("card 123, plain-value, other-value") == "[redacted], [redacted PLAIN_NAME], other-value"
+    assert redact.text(address) == "http://me:[redacted base_url]@host"
 
 
 @pytest.mark.proves("REDACT-PATTERNS")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from llm_do_mcp.project.load import load_project
 from llm_do_mcp.runtime.engine import Done
+from llm_do_mcp.runtime.question import Answer, Question
 from llm_do_mcp.toolsets.workbench import Workbench
 from tests.project.conftest import worker
 from tests.runtime.driving import finished
@@ -45,18 +47,18 @@ class Replayed(Workshop):
         self.engine.body = self.bench.body
 
 
-async def recorded(root: Path, given: str = "go") -> Done:
+async def recorded(root: Path, given: str = "go", decide: Callable[[Question], Answer] = approve) -> Done:
     async with Workshop(root, FILES, model="scripted:m.yaml") as made:
-        done = await made.run(given, approve)
+        done = await made.run(given, decide)
     assert done.output == "all done", done.error
     # Whatever answers from here on, it is not the script.
     (root / "m.yaml").unlink()
     return done
 
 
-async def replayed(root: Path, run: str, given: str = "go") -> Done:
+async def replayed(root: Path, run: str, given: str = "go", decide: Callable[[Question], Answer] = approve) -> Done:
     async with Replayed(root, run) as made:
-        return await finished(made.engine, await made.start(given), approve)
+        return await finished(made.engine, await made.start(given), decide)
 
 
 @pytest.mark.anyio
@@ -105,6 +107,39 @@ async def test_another_input_is_named(tmp_path: Path) -> None:
     assert "the input: then '[\"go\"]', now '[\"stop\"]'" in again.error
 
 
+def answering(decision: str, note: str = "") -> Callable[[Question], Answer]:
+    """Decides every question so."""
+    return lambda question: Answer(decision, note=note, by="client")
+
+
+NOTED, PLAIN, REFUSED = answering("once", "well kept"), answering("once"), answering("deny")
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("REPLAY-DIFFERS")
+@pytest.mark.parametrize(
+    ("then", "now", "words"),
+    [
+        (NOTED, PLAIN, ('"created": true}\\nwell kept\', now ', '"created": true}\'')),
+        (PLAIN, NOTED, ('"created": true}\', now ', "asked: well kept)")),
+        (PLAIN, REFUSED, ("what files.write gave in turn 2: then ", "now 'files.write out/a.md was not run")),
+        (REFUSED, PLAIN, ('a call in turn 2: then it was not made (client), now \'{"path"',)),
+    ],
+)
+async def test_another_answer_of_the_person_is_shown(
+    tmp_path: Path,
+    then: Callable[[Question], Answer],
+    now: Callable[[Question], Answer],
+    words: tuple[str, ...],
+) -> None:
+    first = await recorded(tmp_path, decide=then)
+    (tmp_path / "out" / "a.md").unlink(missing_ok=True)
+    again = await replayed(tmp_path, first.run, decide=now)
+    assert again.status == "failed" and all(piece in again.error for piece in words), again.error
+    (tmp_path / "out" / "a.md").unlink(missing_ok=True)
+    assert (await replayed(tmp_path, first.run, decide=then)).output == "all done"
+
+
 @pytest.mark.anyio
 @pytest.mark.proves("REPLAY-DIFFERS")
 async def test_what_a_run_has_not_recorded_cannot_be_replayed(tmp_path: Path) -> None:
@@ -114,3 +149,13 @@ async def test_what_a_run_has_not_recorded_cannot_be_replayed(tmp_path: Path) ->
     assert "worker main: model replay:nonesuch: there is no run nonesuch; name one that" in missing.error
     shorter = await replayed(tmp_path, other.run)
     assert "something else is asked" in shorter.error or "has no turn" in shorter.error
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("REPLAY-DIFFERS", "TRACE-FACTS")
+async def test_a_turn_that_no_model_answered_is_none_to_replay(tmp_path: Path) -> None:
+    async with Workshop(tmp_path, {**FILES, "m.yaml": "workers: {main: []}"}, model="scripted:m.yaml") as made:
+        failed = await made.run("go")
+    again = await replayed(tmp_path, failed.run)
+    why = "the script cannot answer: turn 1 was asked for, and it has 0 for this worker"
+    assert f"run {failed.run} got no answer to turn 1 either: worker main: model scripted:m.yaml: {why}" in again.error

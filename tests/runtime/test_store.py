@@ -114,7 +114,12 @@ async def test_a_process_that_lost_its_run_cannot_write_to_it(store: Store, sync
 @pytest.mark.proves("LEASE-FENCE")
 @pytest.mark.parametrize(
     ("run", "alive", "words"),
-    [("nope", False, "there is no run nope"), ("r1", True, "driven by a living process"), ("r2", False, "has ended")],
+    [
+        ("nope", False, "there is no run nope"),
+        ("\ud800", False, "there is no run"),
+        ("r1", True, "driven by a living process"),
+        ("r2", False, "has ended"),
+    ],
 )
 async def test_what_cannot_be_claimed_says_why(store: Store, run: str, alive: bool, words: str) -> None:
     await store.write(Batch(ROW, create=True))

@@ -176,7 +176,7 @@ async def test_a_model_that_cannot_go_on_ends_the_run_in_one_line(tmp_path: Path
     assert (done.status, done.output, done.error) == ("failed", None, words)
 
 
-@pytest.mark.proves("WORKER-LIMITS")
+@pytest.mark.proves("WORKER-LIMITS", "TRACE-UNFINISHED")
 @pytest.mark.parametrize(
     ("limits", "turns", "which"),
     [
@@ -190,7 +190,9 @@ async def test_a_limit_stops_the_worker_and_says_whose_and_which(
 ) -> None:
     async with Workshop(tmp_path, scripted(*turns, "end", keys=f"{MAIN}limits: {{{limits}}}")) as shop:
         done = await shop.run()
+        found = await shop.engine.trace(done.run)
     assert (done.status, done.error) == ("failed", f"worker main stopped: its limit {which} was reached")
+    assert found is not None and found.of("unfinished") == [], "what a limit forbade has not begun"
 
 
 @pytest.mark.proves("RUN-LIMIT-BELOW")
@@ -291,6 +293,15 @@ async def test_an_answer_without_text_is_asked_for_once_more_and_is_no_success(
     assert len(server.requests) == 4
 
 
+@pytest.mark.proves("WORKER-EMPTY", "MODEL-EMPTY")
+async def test_an_input_of_blanks_is_told_as_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with MessagesServer(message(text("Well?"))) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        async with Workshop(tmp_path, model=HAIKU) as shop:
+            assert (await shop.run(" \n")).output == "Well?"
+    assert server.requests[0].body["messages"] == [{"role": "user", "content": [text("(no input)")]}]
+
+
 SEARCH = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}}
 FOUND = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
 
@@ -303,8 +314,9 @@ FOUND = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
         [message(text("I'll search."), SEARCH, FOUND, stop_reason="pause_turn"), message(text('{"score": 7}'))],
         [message(text('{"score": '), stop_reason="pause_turn"), message(text("7}"))],
         [message(text('{"score": 7}'), SEARCH, FOUND)],
+        [message(text('{"score": '), THOUGHT, text("7"), {"type": "hologram", "x": 1}, text("}"))],
     ],
-    ids=["after a search", "after a pause", "across a pause", "before a search"],
+    ids=["after a search", "after a pause", "across a pause", "before a search", "around a thought"],
 )
 async def test_the_answer_is_what_is_said_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replies: list[ServerAnswer]
