@@ -9,13 +9,15 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 
-from llm_do_mcp.errors import UsageError
+from llm_do_mcp.errors import SandboxError, UsageError
 from llm_do_mcp.leftovers import SKIPPED
 from llm_do_mcp.project.checked import quoted
-from llm_do_mcp.sandbox.names import below
+from llm_do_mcp.sandbox.names import below, is_below, one_line
+from llm_do_mcp.sandbox.opener import Directory
 from llm_do_mcp.sandbox.root import STATE_FOLDER, Root
 
 LEFT_OUT = frozenset({*SKIPPED, STATE_FOLDER})
@@ -27,11 +29,54 @@ Snapshot = Mapping[str, tuple[int, int]]
 
 @contextlib.contextmanager
 def copied(root: str) -> Iterator[str]:
-    """A copy of a project in a folder of the same name, for the duration of the block."""
+    """A copy of a project in a folder of the same name, for the duration of the block.
+
+    Raises:
+        UsageError: Something cannot be read, or there is no room.
+    """
     with tempfile.TemporaryDirectory(prefix="llm-do-test-", ignore_cleanup_errors=True) as folder:
         copy = os.path.join(os.path.realpath(folder), os.path.basename(root) or "project")
-        shutil.copytree(root, copy, symlinks=True, ignore=lambda _, names: LEFT_OUT.intersection(names))
+        try:
+            shutil.copytree(root, copy, symlinks=True, ignore=_no_part)
+        except OSError as error:
+            place, why = _first(error)
+            where = "/".join(below(place, root) or ()) or "."
+            raise UsageError(f"the project cannot be copied for a test: {one_line(where)}: {why}") from None
         yield copy
+
+
+def _no_part(folder: str, names: Iterable[str]) -> set[str]:
+    """What of a folder is not copied: what is no text of the project's, and what is neither file nor folder."""
+    return {name for name in names if name in LEFT_OUT or not _is_kept(os.path.join(folder, name))}
+
+
+def _is_kept(path: str) -> bool:
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return False  # it has gone meanwhile
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
+
+
+def _first(error: OSError) -> tuple[str, str]:
+    """The first of the places that could not be copied, and why; `copytree` goes on to the end and tells of all."""
+    if isinstance(error, shutil.Error) and isinstance(error.args[0], list):
+        place, _, why = error.args[0][0]
+        return str(place), str(why).partition("] ")[2].partition(": ")[0] or str(why)
+    return str(error.filename or ""), error.strerror or str(error)
+
+
+def leave_out(root: str, paths: Iterable[str]) -> None:
+    """Remove files from a copy, as far as they are there.
+
+    Args:
+        root: The copy's folder.
+        paths: Relative to it. What only a link leads to is left alone.
+    """
+    with Directory.open(root) as folder:
+        for path in paths:
+            with contextlib.suppress(SandboxError):
+                folder.remove(path)
 
 
 def check_inside(root: str, roots: Iterable[Root]) -> None:
@@ -41,7 +86,7 @@ def check_inside(root: str, roots: Iterable[Root]) -> None:
         UsageError: Something does not.
     """
     for one in roots:
-        if one.mode != "ro" and below(one.path, root) is None:
+        if one.mode != "ro" and not is_below(one.path, root):
             raise UsageError(
                 f"a test would write to {quoted(one.path)} (alias {one.alias}), which lies outside the project; "
                 "name a folder of the project, or mode: ro"

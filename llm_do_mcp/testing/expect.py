@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from llm_do_mcp.errors import LlmDoError
+from llm_do_mcp.models.replay import parted
 from llm_do_mcp.project.files import ProjectFiles
 from llm_do_mcp.project.schema_files import SelfContained
 from llm_do_mcp.runtime.display import cut
 from llm_do_mcp.runtime.function import JSON
 from llm_do_mcp.runtime.schema import problem
+from llm_do_mcp.sandbox import patterns
 from llm_do_mcp.testing.suite import Expected
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 SHOWN = 200
 """Characters of each side of a difference."""
+ERROR = 2000
+"""Characters of the error of a run that was to be done: a replay that was asked something else says in it what."""
 ASSERTION_S = 60.0
 """How long a Python assertion may take."""
 
@@ -55,8 +58,9 @@ async def differences(expected: Expected, outcome: Outcome, bench: Workbench) ->
         return found  # of a run that ended in another way, the rest would only say the same again
     found += _pieces("error", expected.error, outcome.error)
     found += _pieces("text", expected.text, _text(outcome.output))
-    if "output" in expected.model_fields_set and outcome.output != expected.output:
-        found.append(f"output: expected {_shown(expected.output)}, got {_shown(outcome.output)}")
+    if "output" in expected.model_fields_set and not _same(outcome.output, expected.output):
+        wanted, got = parted(_json(expected.output), _json(outcome.output), SHOWN)
+        found.append(f"output: expected {wanted}, got {got}")
     if expected.output_schema is not None:
         wrong = problem(_schema(expected.output_schema, bench.project.root), outcome.output)
         found += [] if wrong is None else [f"output_schema: {wrong}"]
@@ -69,8 +73,8 @@ async def differences(expected: Expected, outcome: Outcome, bench: Workbench) ->
 
 def _of_status(expected: Expected, outcome: Outcome) -> Iterator[str]:
     if outcome.status != expected.status:
-        how = outcome.error or _shown(outcome.output)
-        yield f"status: expected {expected.status}, got {outcome.status}: {cut(how, SHOWN)}"
+        how = cut(outcome.error, ERROR) or cut(_json(outcome.output), SHOWN)
+        yield f"status: expected {expected.status}, got {outcome.status}: {how}"
 
 
 def _pieces(name: str, pieces: tuple[str, ...], whole: str) -> list[str]:
@@ -85,14 +89,18 @@ def _schema(given: dict[str, Any] | str, root: str) -> Mapping[str, Any]:
 
 def _of_files(expected: Mapping[str, tuple[str, ...]], files: Mapping[str, str]) -> Iterator[str]:
     for path in files:
-        if not any(fnmatchcase(path, pattern) for pattern in expected):
+        if not any(_fits(path, pattern) for pattern in expected):
             yield f"files: {path} was written, and is not among them"
     for pattern, pieces in expected.items():
-        fitting = {path: text for path, text in files.items() if fnmatchcase(path, pattern)}
+        fitting = {path: text for path, text in files.items() if _fits(path, pattern)}
         if not fitting:
             yield f"files: {pattern} was not written; written: {', '.join(files) or 'none'}"
         for path, text in fitting.items():
             yield from _pieces(f"files: {path}", pieces, text)
+
+
+def _fits(path: str, pattern: str) -> bool:
+    return patterns.matches(patterns.parse(pattern), path.split("/"))
 
 
 async def _asserted(reference: str, outcome: Outcome, bench: Workbench) -> list[str]:
@@ -112,9 +120,20 @@ async def _asserted(reference: str, outcome: Outcome, bench: Workbench) -> list[
     return []
 
 
+def _same(one: JSON, other: JSON) -> bool:
+    """Whether two values are the same JSON: 1 is 1.0, and neither is true."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(value, other[name]) for name, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)
+
+
 def _text(output: JSON) -> str:
-    return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+    return output if isinstance(output, str) else _json(output)
 
 
-def _shown(value: JSON) -> str:
-    return cut(json.dumps(value, ensure_ascii=False), SHOWN)
+def _json(value: JSON) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def report(played: Sequence[Played]) -> str:
-    """One suite for each file, in the order in which the tests were played. Failures are escaped already."""
+    """One suite for each file, in the order in which the tests were played. What they say is escaped already."""
     suites = ElementTree.Element("testsuites", _counts(played))
     for file, group in groupby(played, key=lambda one: one.case.file):
         of_file = list(group)
@@ -23,6 +23,8 @@ def report(played: Sequence[Played]) -> str:
             if one.failures:
                 failure = ElementTree.SubElement(case, "failure", {"message": one.failures[0]})
                 failure.text = "\n".join(one.failures)
+                if one.printed:
+                    ElementTree.SubElement(case, "system-out").text = "\n".join(one.printed)
     ElementTree.indent(suites)
     return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 

@@ -15,14 +15,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Tag, model_validator
+from pydantic import AfterValidator, Tag, ValidationError, model_validator
 
 from llm_do_mcp.errors import ProjectError, UsageError
 from llm_do_mcp.project.checked import LIST, WORD, Checked, Count, Text, TextOrTexts, check, list_or_word, quoted
 from llm_do_mcp.project.files import ProjectFiles, decode
 from llm_do_mcp.project.paths import ProjectPath, project_path
 from llm_do_mcp.project.schema import checked
+from llm_do_mcp.project.settings import ApprovalRule
 from llm_do_mcp.project.strictyaml import load
+from llm_do_mcp.runtime.display import escape
+from llm_do_mcp.runtime.policy import ANY
+from llm_do_mcp.sandbox import patterns
 
 FOLDER = "tests"
 SUFFIXES = (".yaml", ".yml")
@@ -31,22 +35,33 @@ SUFFIXES = (".yaml", ".yml")
 class Asked(Checked):
     """Questions that a run asks, and what is answered.
 
-    `function` and `subject` are patterns (`files.*`, `reports/*`) of the function's canonical name and of what the call
-    is done to. `times` is how often it is asked; without it at least once. `decision` is for approvals; a question that
-    a tool asks is answered with `answer`.
+    `function` and `subject` name a call as a rule of `approvals` does that allows it: patterns (`files.*`, `reports/*`)
+    of the function's canonical name and of what the call is done to. `times` is how often it is asked; without it at
+    least once. `decision` is for approvals; a question that a tool asks is answered with `answer`.
     """
 
     function: Text
-    subject: Text = "*"
+    subject: Text = ANY
     decision: Literal["once", "run", "deny"] = "once"
     note: Text = ""
     answer: Text | None = None
     times: Count | None = None
 
+    @property
+    def rule(self) -> ApprovalRule:
+        """The rule that would allow these calls, and no others."""
+        return ApprovalRule(
+            function=self.function, decision="allow", subject=None if self.subject == ANY else self.subject
+        )
+
     @model_validator(mode="after")
     def _of_one_kind(self) -> Asked:
         if self.answer is not None and "decision" in self.model_fields_set:
             raise ValueError("`decision` is for approvals, `answer` for what a tool asks; write one of them")
+        try:
+            _ = self.rule
+        except ValidationError as error:
+            raise ValueError(error.errors()[0]["ctx"]["error"]) from None
         return self
 
 
@@ -70,13 +85,19 @@ def _function(text: str) -> str:
     return f"{project_path(file)}:{name}"
 
 
+def _pattern(text: str) -> str:
+    patterns.parse(text)
+    return text
+
+
 class Expected(Checked):
     """What comes of a run; what is not named is not looked at.
 
     `text` and `error` are pieces that the answer, or the error, has in it; `output` is the whole answer, and
     `output_schema` a schema that it fits: inline, or a JSON file of the project. `python` is `file.py:function`, called
     with all that came of the run: it raises (`assert …`) where something is not as it should be. `files` are patterns
-    of paths in the project with pieces that such files have in them: all files that were written are among them.
+    of paths in the project (`out/*.md`, `out/**`) with pieces that such files have in them: all files that were written
+    are among them.
     """
 
     status: Literal["done", "failed"] = "done"
@@ -85,7 +106,7 @@ class Expected(Checked):
     output: Any = None
     output_schema: Annotated[Any, AfterValidator(_schema)] = None
     python: Annotated[Text, AfterValidator(_function)] | None = None
-    files: dict[Text, TextOrTexts] | None = None
+    files: dict[Annotated[Text, AfterValidator(_pattern)], TextOrTexts] | None = None
 
     @model_validator(mode="after")
     def _of_one_outcome(self) -> Expected:
@@ -129,8 +150,8 @@ class Case:
     """A test that can be run.
 
     Args:
-        file: The file that it is written in, relative to the project.
-        name: Its name there.
+        file: The file that it is written in, relative to the project, as it can be shown.
+        name: Its name there, as it can be shown.
         keys: What is written.
         model: What answers; None where no file says it, and the project's own models do.
     """
@@ -176,4 +197,6 @@ def _cases(files: ProjectFiles, path: str) -> tuple[Case, ...]:
     found = check(SuiteFile, load(decode(files.read_bytes(path), path), path=path))
     if not found.tests:
         raise ProjectError("`tests` is empty", path=path)
-    return tuple(Case(path, name, keys, keys.model or found.model) for name, keys in found.tests.items())
+    return tuple(
+        Case(escape(path), escape(name), keys, keys.model or found.model) for name, keys in found.tests.items()
+    )

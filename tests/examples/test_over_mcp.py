@@ -41,6 +41,13 @@ CALLS = (
     Call("calculator", {"question": "How far is 3 mile?"}, "It is 4828.032 m."),
     Call("code_review", {"concern": "swallowed errors"}, '"line": 10', asks=1, script="scripted/model.py"),
     Call("greeter", {"input": "I am Ada", "tone": "formal"}, "Good day, Ada.", script="scripted/model.py"),
+    Call(
+        "local_team",
+        {"input": "What do they ask for?"},
+        "- ben: Could you",
+        2,
+        ("results/answers.md", "forty more jars"),
+    ),
     Call("notes", {"input": "change notes/plums.md: None."}, "plums.md", 1, ("notes/plums.md", "None.")),
     Call("pitchdeck_eval", {"input": "Rank."}, "1. Tidewell: 97, invest", 6, ("evaluations/tidewell.md", "**invest**")),
     Call("research", {"input": "Why did the second batch rot?"}, "report.md", 1, ("reports/report.md", "five days")),
@@ -62,7 +69,7 @@ async def test_a_client_calls_an_example_and_the_person_is_asked_through_it(
     tmp_path: Path, call: Call, mode: str
 ) -> None:
     root = copied(call.project, tmp_path)
-    for file in root.rglob("*.worker"):  # a worker's own model comes before what LLM_DO_MODEL says
+    for file in (*root.rglob("*.worker"), *root.glob("project.yaml")):  # these come before what LLM_DO_MODEL says
         file.write_bytes(re.sub(rb"(?m)^(model|compatible_models): .*\n", b"", file.read_bytes()))
     person = Person(decide("once"))
     variables = {"LLM_DO_MODEL": f"scripted:{call.script}", "LLM_DO_LIBS": str(root / "libs")}

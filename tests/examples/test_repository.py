@@ -29,7 +29,7 @@ def test_git_ignores_what_running_leaves_behind_and_keeps_the_decks(tmp_path: Pa
     subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True, timeout=30)
     project = "projects/pitchdeck_eval"
     made = [f"{project}/evaluations/summary.md", f"{project}/.llm-do/runs.sqlite3", ".venv/bin/python"]
-    made += ["projects/notes/notes/weekly.md"]  # the README's own commands write it
+    made += [f"projects/notes/notes/{name}.md" for name in ("weekly", "inbox/apples")]  # by the README's own commands
     kept = [f"{project}/evaluations/.gitignore", f"{project}/input/tidewell.pdf", "llm_do_mcp/server.py"]
 
     checked = subprocess.run(

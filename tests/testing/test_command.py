@@ -3,77 +3,25 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import os
+import socket
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
 
+from llm_do_mcp.project.load import load_project
+from llm_do_mcp.testing.play import play
+from llm_do_mcp.testing.suite import Case, CaseKeys
 from tests.cli.commands import llm_do
-
-FILES = {
-    "project.yaml": "name: keeper\nsandbox: {paths: {notes: 'rw:./notes'}}\n",
-    "main.worker": """---
-toolsets: {filesystem: {}, custom: [stamp], delegation: {allow_workers: [judge]}}
-model: anthropic:claude-haiku-4-5
----
-Keep what you are told.
-""",
-    "workers/judge.worker": """---
-compatible_models: ["anthropic:*"]
-output_schema: {type: object, properties: {mark: {type: integer}}, required: [mark]}
----
-Judge.
-""",
-    "tools.py": "def stamp(text: str) -> str:\n    return f'[{text}]'\n",
-    "notes/old.md": "old\n",
-    "script.yaml": """workers:
-  main:
-    - tool_calls:
-        - {name: write_file, input: {path: notes/new.md, content: "pears\\n"}}
-        - {name: stamp, input: {text: pears}}
-        - {name: worker_call, input: {worker: judge, input_data: pears}}
-    - Kept.
-  judge: ['{"mark": 3}']
-""",
-    "tests/checks.py": """
-def kept(result):
-    assert result["status"] == "done"
-    assert result["files"] == {"notes/new.md": "pears\\n"}, result["files"]
-    assert result["account"]["calls"] >= 3
-
-
-def never(result):
-    assert result["output"] == "Lost.", f"it says {result['output']}"
-""",
-}
-APPROVALS = """
-      - {function: files.write, subject: notes/*}
-      - {function: custom.stamp, decision: deny, note: no stamps}
-"""
-
-
-def _project(folder: Path, tests: str, **more: str) -> Path:
-    root = folder / "keeper"
-    for path, text in {**FILES, "tests/keeping.yaml": tests, **more}.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text, encoding="utf-8")
-    return root
-
-
-def _suite(test: str, approvals: str = APPROVALS, model: str = "scripted:script.yaml") -> str:
-    return f"model: {model}\ntests:\n  it keeps:\n    input: pears\n    approvals:{approvals}{test}"
-
-
-def _played(folder: Path, tests: str, *options: str) -> subprocess.CompletedProcess[str]:
-    return llm_do("test", _project(folder, tests), *options)
+from tests.testing.keeper import APPROVALS, FILES, keeper, one_test, played
 
 
 @pytest.mark.proves("TEST-PASSES")
 def test_a_test_passes_where_all_is_as_expected_and_leaves_the_project_as_it_was(tmp_path: Path) -> None:
-    root = _project(
+    root = keeper(
         tmp_path,
-        _suite("""    expect:
+        one_test("""    expect:
       text: Kept
       output: Kept.
       python: tests/checks.py:kept
@@ -101,15 +49,39 @@ def test_a_test_passes_where_all_is_as_expected_and_leaves_the_project_as_it_was
         ("    expect: {files: {notes/new.md: plums}}\n", "files: notes/new.md: 'plums' is not in 'pears\\n'"),
         ("    expect: {files: {notes/*: [], x.md: []}}\n", "files: x.md was not written; written: notes/new.md"),
         ("    expect: {status: failed, error: ''}\n", 'status: expected failed, got done: "Kept."'),
+        ("    expect: {files: {notes/*: [], '*.md': []}}\n", "files: *.md was not written; written: notes/new.md"),
     ],
 )
 def test_each_difference_is_a_line_that_says_both_sides(tmp_path: Path, test: str, said: str) -> None:
-    done = _played(tmp_path, _suite(test))
+    done = played(tmp_path, one_test(test))
     assert done.returncode == 1
     first, *lines, last = done.stdout.splitlines()
     assert first.startswith("FAILED tests/keeping.yaml: it keeps (")
     assert len(lines) == 1 and said in lines[0]
     assert last == "1 test: 0 passed, 1 failed (no model was called)"
+
+
+@pytest.mark.proves("TEST-DIFFERENCES")
+def test_values_are_compared_as_json_and_of_long_ones_the_place_is_shown_where_they_part(tmp_path: Path) -> None:
+    long = " ".join(map(str, range(400)))
+    answers = {"flag": "1", "number": "1.0", "long": f"{long} pears {long}"}
+    root = keeper(
+        tmp_path,
+        f"""model: scripted:answers.yaml
+tests:
+  a flag: {{worker: flag, expect: {{output: {{n: true}}}}}}
+  a number: {{worker: number, expect: {{output: {{n: 1}}}}}}
+  long: {{worker: long, expect: {{output: {{n: {long} plums {long}}}}}}}
+""",
+    )
+    for name in answers:
+        (root / f"workers/{name}.worker").write_text("---\noutput_schema: {type: object}\n---\nx\n")
+    values = {name: [json.dumps({"n": text if name == "long" else json.loads(text)})] for name, text in answers.items()}
+    (root / "answers.yaml").write_text(json.dumps({"workers": values}))
+    lines = llm_do("test", root).stdout.splitlines()
+    assert lines[1].strip() == 'output: expected {"n": true}, got {"n": 1}'
+    assert lines[2].startswith("ok ")
+    assert "398 399 plums 0 1" in lines[4] and "398 399 pears 0 1" in lines[4] and len(lines[4]) < 600
 
 
 @pytest.mark.proves("TEST-APPROVALS")
@@ -120,12 +92,16 @@ def test_each_difference_is_a_line_that_says_both_sides(tmp_path: Path, test: st
         (APPROVALS + "      - {function: shell}\n", ["approvals: shell * was asked 0 times"]),
         (APPROVALS.replace("notes/*}", "notes/*, times: 2}"), ["files.write notes/* was asked 1 times, 2 expected"]),
         (APPROVALS.replace("notes/*", "notes/old.md"), ["notes/old.md was asked 0 times", "files.write notes/new.md"]),
+        (APPROVALS.replace("notes/*", "'*.md'"), ["files.write *.md was asked 0 times", "files.write notes/new.md"]),
+        (APPROVALS.replace("notes/*", "notes/**"), []),
+        (APPROVALS.replace("files.write", "write_file"), []),
+        (APPROVALS.replace("files.write, subject: notes/*", "files_notes_write_text"), []),
         (" all\n", []),
         (" deny\n", []),
     ],
 )
 def test_what_is_asked_and_what_is_listed_are_the_same(tmp_path: Path, approvals: str, said: list[str]) -> None:
-    done = _played(tmp_path, _suite("", approvals))
+    done = played(tmp_path, one_test("", approvals))
     assert done.returncode == (1 if said else 0)
     lines = sorted(line for line in done.stdout.splitlines() if line.startswith("       "))
     assert len(lines) == len(said)
@@ -133,21 +109,31 @@ def test_what_is_asked_and_what_is_listed_are_the_same(tmp_path: Path, approvals
 
 
 @pytest.mark.proves("TEST-APPROVALS")
+def test_a_command_is_listed_as_rules_name_it_however_it_is_spelled(tmp_path: Path) -> None:
+    command = {"command": "te  grep 'pears'  notes"}
+    script = {"workers": {"main": [{"tool_calls": [{"name": "te", "input": command}]}, "Kept."]}}
+    main = "---\ntoolsets: {te: {}}\napprovals: [{function: te, decision: ask}]\n---\nx\n"
+    suite = one_test("", " [{function: te, subject: te grep pears *}]\n")
+    done = llm_do("test", keeper(tmp_path, suite, **{"main.worker": main, "script.yaml": json.dumps(script)}))
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.proves("TEST-APPROVALS")
 def test_a_test_without_a_list_may_ask_nothing(tmp_path: Path) -> None:
-    done = _played(tmp_path, "model: scripted:script.yaml\ntests: {it asks: {input: pears}}\n")
+    done = played(tmp_path, "model: scripted:script.yaml\ntests: {it asks: {input: pears}}\n")
     assert done.returncode == 1 and "files.write notes/new.md" in done.stdout
 
 
 @pytest.mark.proves("TEST-APPROVALS")
 def test_a_lock_settles_what_is_asked_in_a_test_as_it_does_in_ci(tmp_path: Path) -> None:
-    root = _project(tmp_path, _suite("", " locked\n"))
+    root = keeper(tmp_path, one_test("", " locked\n"))
     assert "approvals.lock" in llm_do("test", root).stdout
     env = {"LLM_DO_MODEL": "scripted:script.yaml"}
     (root / "main.worker").write_text(FILES["main.worker"].replace("model: anthropic:claude-haiku-4-5\n", ""))
     (root / "workers/judge.worker").write_text(FILES["workers/judge.worker"].replace('["anthropic:*"]', '["*"]'))
     assert llm_do(root, "pears", "--approve-all", env=env).returncode == 0
     assert llm_do("approvals", "lock", "last", "--project", root, env=env).returncode == 0
-    suite = _suite("    expect: {files: {notes/new.md: pears}}\n", " locked\n")
+    suite = one_test("    expect: {files: {notes/new.md: pears}}\n", " locked\n")
     (root / "tests/keeping.yaml").write_text(suite)
     (root / "notes/new.md").unlink()
     done = llm_do("test", root)
@@ -158,81 +144,34 @@ def test_a_lock_settles_what_is_asked_in_a_test_as_it_does_in_ci(tmp_path: Path)
 def test_any_worker_can_be_tested_with_its_schema(tmp_path: Path) -> None:
     test = "{worker: judge, input: pears, expect: {output: {mark: 3}}}"
     test = f"model: scripted:script.yaml\ntests:\n  it judges: {test}\n"
-    assert _played(tmp_path, test).returncode == 0
+    assert played(tmp_path, test).returncode == 0
 
 
 @pytest.mark.proves("TEST-MODEL")
 def test_the_tests_model_answers_for_all_workers_whatever_they_name(tmp_path: Path) -> None:
     """Both workers would need a model of Anthropic's, and there is no key."""
-    assert _played(tmp_path, _suite("")).returncode == 0
+    assert played(tmp_path, one_test("")).returncode == 0
     done = llm_do("test", tmp_path / "keeper", "--model", "scripted:absent.yaml")
     assert done.returncode == 1 and "absent.yaml" in done.stdout
     done = llm_do("test", tmp_path / "keeper", "--model", "anthropic:claude-haiku-4-5")
     assert done.returncode == 1 and "ANTHROPIC_API_KEY" in done.stdout
 
 
-@pytest.mark.proves("TEST-REPLAY")
-def test_a_recorded_run_is_a_file_of_the_project_and_is_replayed(tmp_path: Path) -> None:
-    replays = _suite("    expect: {text: Kept}\n", " all\n", model="replay:tests/pears.json")
-    root = _project(tmp_path, replays)
-    (root / "workers/judge.worker").write_text(FILES["workers/judge.worker"].replace('["anthropic:*"]', '["*"]'))
-    (root / "main.worker").write_text(FILES["main.worker"].replace("model: anthropic:claude-haiku-4-5\n", ""))
-    env = {"LLM_DO_MODEL": "scripted:script.yaml", "KEEPER_API_KEY": "sesame-opens-42"}
-    assert llm_do(root, "pears", "--approve-all", env=env).returncode == 0
-    (root / "notes/new.md").unlink()
-    recorded = llm_do("test", root, "--record", "last", "tests/pears.json", env=env)
-    assert str(tmp_path) not in (root / "tests/pears.json").read_text()
-    assert recorded.returncode == 0 and "look through it before you commit it" in recorded.stdout
-    (root / "script.yaml").unlink()
-    done = llm_do("test", root)
-    assert done.returncode == 0, done.stdout
-
-    (root / "tests/keeping.yaml").write_text(replays.replace("input: pears", "input: plums"))
-    done = llm_do("test", root)
-    assert done.returncode == 1
-    assert "something else is asked than in run" in done.stdout and "plums" in done.stdout
-
-
-@pytest.mark.proves("TEST-REPLAY")
-def test_a_recording_holds_no_secret_of_the_environment(tmp_path: Path) -> None:
-    root = _project(tmp_path, _suite(""))
-    env = {"KEEPER_API_KEY": "sesame-opens-42"}
-    (root / "main.worker").write_text(
-        FILES["main.worker"].replace("anthropic:claude-haiku-4-5", "scripted:script.yaml")
-    )
-    judge = FILES["workers/judge.worker"].replace('["anthropic:*"]', '["*"]')
-    (root / "workers/judge.worker").write_text(judge.replace("---\ncomp", "---\nmodel: scripted:script.yaml\ncomp"))
-    assert llm_do(root, "say sesame-opens-42", "--approve-all", env=env).returncode == 0
-    assert llm_do("test", root, "--record", "last", "tests/it.json").returncode == 0
-    text = (root / "tests/it.json").read_text()
-    assert json.loads(text)["format"] == 1
-    assert "sesame-opens-42" not in text and "KEEPER_API_KEY" in text
-
-
-@pytest.mark.proves("TEST-REPLAY")
-def test_a_recording_outside_the_project_is_neither_read_nor_written(tmp_path: Path) -> None:
-    root = _project(tmp_path, "tests:\n  a: {model: 'replay:../x.json'}\n  b: {model: 'scripted:script.yaml'}\n")
-    (root / "main.worker").write_text("---\nmodel: scripted:said.yaml\n---\nx\n")
-    (root / "script.yaml").write_text("workers: {main: [Kept.]}\n")
-    done = llm_do("test", root)
-    first, said, second, last = done.stdout.splitlines()
-    assert (done.returncode, done.stderr, said.strip()[:20]) == (1, "", "'../x.json' has '..'")
-    assert first.startswith("FAILED") and second.startswith("ok    ")
-    assert last == "2 tests: 1 passed, 1 failed (no model was called)"
-    assert llm_do(root, "x").returncode == 1  # there is no said.yaml
-    refused = llm_do("test", root, "--record", "last", "../x.json")
-    assert (refused.returncode, refused.stderr.count("\n"), (tmp_path / "x.json").exists()) == (2, 1, False)
-    failed = llm_do("test", root, "--record", "last", "tests/x.json")
-    assert failed.returncode == 0 and ", which is failed, not done, in tests/x.json;" in failed.stdout
-    (root / "away").symlink_to(tmp_path)
-    led_out = llm_do("test", root, "--record", "last", "away/x.json")
-    assert (led_out.returncode, led_out.stderr.count("\n"), (tmp_path / "x.json").exists()) == (1, 1, False)
+@pytest.mark.anyio
+@pytest.mark.proves("TEST-FAULT")
+async def test_a_fault_of_ours_fails_the_test_that_met_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The others can be played then. What no file can say stands for whatever we did not think of."""
+    impossible = Case("tests/x.yaml", "a", CaseKeys(), model=5)  # type: ignore[arg-type]
+    with (tmp_path / "printed").open("w+b") as printed:
+        played = await play(impossible, load_project(keeper(tmp_path, "")), "/project", printed)
+    assert played.failures[0].startswith("internal error: AttributeError: ")
+    assert "tests/x.yaml: a met a fault of ours" in caplog.text
 
 
 @pytest.mark.proves("TEST-NO-CLIENT")
 @pytest.mark.parametrize("given", [(), ("--model", "sampling:haiku")])
 def test_a_test_whose_model_a_client_would_lend_fails_at_once(tmp_path: Path, given: tuple[str, ...]) -> None:
-    root = _project(tmp_path, "tests:\n  a: {input: x}\n")
+    root = keeper(tmp_path, "tests:\n  a: {input: x}\n")
     (root / "main.worker").write_text("---\nmodel: sampling\n---\nx\n")
     done = llm_do("test", root, *given)
     assert done.returncode == 1 and "a test has no MCP client, which could lend its model; name another" in done.stdout
@@ -249,16 +188,36 @@ def test_a_test_whose_model_a_client_would_lend_fails_at_once(tmp_path: Path, gi
 )
 def test_what_is_refused_before_it_begins_may_be_expected(tmp_path: Path, test: str, error: str) -> None:
     expected = f"tests:\n  a: {{{test}, expect: {{status: failed, error: {error!r}}}}}\n"
-    assert _played(tmp_path, expected).stdout.startswith("ok     tests/keeping.yaml: a (")
+    assert played(tmp_path, expected).stdout.startswith("ok     tests/keeping.yaml: a (")
     (tmp_path / "keeper/tests/keeping.yaml").write_text(f"tests:\n  a: {{{test}}}\n")
     done = llm_do("test", tmp_path / "keeper")
     assert done.returncode == 1 and "status: expected done, got failed: " in done.stdout and error in done.stdout
 
 
+@pytest.mark.proves("TEST-REFUSED")
+@pytest.mark.parametrize(
+    ("file", "error"),
+    [
+        ("notes/none.txt", "notes/none.txt: no such file"),
+        ("notes/odd.pdf", "notes/odd.pdf: named .pdf, but its content is text/plain"),
+        ("notes/old.md", "attachment notes/old.md: the worker called denies .md"),
+        ("notes/long.txt", "notes/long.txt: at least 101 bytes, allowed are 100"),
+    ],
+)
+def test_a_file_that_cannot_be_attached_is_named_as_the_test_names_it(tmp_path: Path, file: str, error: str) -> None:
+    root = keeper(tmp_path, f"model: scripted:script.yaml\ntests:\n  a: {{worker: judge, attach: [{file}]}}\n")
+    (root / "notes/odd.pdf").write_text("no PDF")
+    (root / "notes/long.txt").write_text("x" * 101)
+    policy = "attachment_policy: {denied_suffixes: [.md], max_total_bytes: 100}"
+    (root / "workers/judge.worker").write_text(f"---\n{policy}\n---\nx\n")
+    done = llm_do("test", root)
+    assert done.returncode == 1 and error in done.stdout and "attached1" not in done.stdout
+
+
 @pytest.mark.proves("TEST-JUNIT")
 def test_the_outcome_is_written_as_junit_xml(tmp_path: Path) -> None:
-    suite = _suite("") + "  it <fails> & says so:\n    input: plums\n    approvals: all\n    expect: {text: <Lost>}\n"
-    done = _played(tmp_path, suite, "--junit", str(tmp_path / "report.xml"))
+    suite = one_test("") + "  it <fails> & says so:\n    input: plums\n    approvals: all\n    expect: {text: <Lost>}\n"
+    done = played(tmp_path, suite, "--junit", str(tmp_path / "report.xml"))
     assert done.returncode == 1
     suites = ElementTree.parse(tmp_path / "report.xml").getroot()
     assert (suites.tag, suites.get("tests"), suites.get("failures")) == ("testsuites", "2", "1")
@@ -270,9 +229,22 @@ def test_the_outcome_is_written_as_junit_xml(tmp_path: Path) -> None:
     assert failed[0].tag == "failure" and failed[0].get("message") == "text: '<Lost>' is not in 'Kept.'"
 
 
+@pytest.mark.proves("TEST-JUNIT", "TEST-CHOSEN")
+def test_names_of_tests_are_shown_escaped_wherever_they_stand(tmp_path: Path) -> None:
+    """Also where they pass: JUnit's XML has no place for most control characters, and a terminal obeys them."""
+    name = r'"bad\x01\e[31m\uFFFE\nname"'
+    shown = r"bad\x01\x1b[31m\ufffe\nname"
+    suite = f"model: scripted:script.yaml\ntests:\n  {name}: {{approvals: all}}\n"
+    done = played(tmp_path, suite, "--junit", str(tmp_path / "r.xml"))
+    assert done.stdout.startswith(f"ok     tests/keeping.yaml: {shown} (")
+    (found,) = ElementTree.parse(tmp_path / "r.xml").iter("testcase")
+    assert found.get("name") == shown
+    assert llm_do("test", tmp_path / "keeper", "--list").stdout == f"tests/keeping.yaml: {shown}\n"
+
+
 @pytest.mark.proves("TEST-CHOSEN")
 def test_tests_are_listed_and_chosen_by_their_titles(tmp_path: Path) -> None:
-    root = _project(tmp_path, _suite("") + "  it fails:\n    expect: {text: Lost}\n")
+    root = keeper(tmp_path, one_test("") + "  it fails:\n    expect: {text: Lost}\n")
     listed = llm_do("test", root, "--list")
     assert listed.stdout == "tests/keeping.yaml: it keeps\ntests/keeping.yaml: it fails\n"
     assert llm_do("test", root, "--only", "it keeps").returncode == 0
@@ -302,6 +274,12 @@ def test_tests_are_listed_and_chosen_by_their_titles(tmp_path: Path) -> None:
             (),
             "keeping.yaml:3:41: tests.a.approvals.0.decision: must be 'once', 'run' or 'deny', not 'maybe'",
         ),
+        (
+            "tests:\n  a: {approvals: [{function: files.write, subject: a/../b}]}\n",
+            (),
+            "subject 'a/../b': not a pattern",
+        ),
+        ("tests:\n  a: {expect: {files: {/x: []}}}\n", (), "not a pattern; allowed are names below the root"),
         ("tests:\n  a: {approvals: [{function: x, times: 0}]}\n", (), ":2:40: tests.a.approvals.0.times: "),
         ("tests:\n  a: {approvals: [{function: x, tims: 1}]}\n", (), "unknown key 'tims'; did you mean 'times'?"),
         (
@@ -318,14 +296,14 @@ def test_tests_are_listed_and_chosen_by_their_titles(tmp_path: Path) -> None:
 def test_what_cannot_be_played_is_one_line_and_exits_2_or_1(
     tmp_path: Path, tests: str, options: tuple[str, ...], said: str
 ) -> None:
-    done = _played(tmp_path, tests, *options)
+    done = played(tmp_path, tests, *options)
     assert done.returncode == (1 if "runs" in said else 2)
     assert done.stdout == "" and said in done.stderr and done.stderr.count("\n") == 1
 
 
 @pytest.mark.proves("TEST-USAGE")
 def test_a_project_without_tests_says_how_to_write_one(tmp_path: Path) -> None:
-    root = _project(tmp_path, "")
+    root = keeper(tmp_path, "")
     (root / "tests/keeping.yaml").unlink()
     done = llm_do("test", root)
     assert done.returncode == 2 and "the project has no tests; write tests/NAME.yaml" in done.stderr
@@ -333,10 +311,85 @@ def test_a_project_without_tests_says_how_to_write_one(tmp_path: Path) -> None:
 
 @pytest.mark.proves("TEST-OUTSIDE")
 def test_a_worker_that_may_write_outside_the_project_is_not_played(tmp_path: Path) -> None:
-    root = _project(tmp_path, _suite("", " all\n"))
+    root = keeper(tmp_path, one_test("", " all\n"))
     outside = tmp_path / "outside"
     outside.mkdir()
     (root / "project.yaml").write_text(f"name: keeper\nsandbox: {{paths: {{notes: 'rw:{outside.as_posix()}'}}}}\n")
     done = llm_do("test", root)
     assert done.returncode == 1 and "lies outside the project" in done.stdout
     assert list(outside.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no FIFOs there")
+@pytest.mark.proves("TEST-COPY")
+def test_what_is_neither_file_nor_folder_is_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = keeper(tmp_path, one_test("", " all\n"))
+    os.mkfifo(root / "notes/pipe")
+    monkeypatch.chdir(root)  # the path of a socket must be short
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("server.sock")
+        done = llm_do("test", root)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.proves("TEST-COPY")
+def test_a_project_that_cannot_be_copied_is_one_line_with_the_place(tmp_path: Path) -> None:
+    root = keeper(tmp_path, one_test("", " all\n"))
+    (root / "notes/old.md").chmod(0)
+    done = llm_do("test", root)
+    said = "llm-do: the project cannot be copied for a test: notes/old.md: Permission denied\n"
+    assert (done.returncode, done.stderr) == (2, said)
+
+
+@pytest.mark.proves("TEST-COPY")
+def test_messages_name_the_project_and_not_its_copy(tmp_path: Path) -> None:
+    root = keeper(tmp_path, one_test("", " locked\n"))
+    done = llm_do("test", root)
+    assert f"--project {root}" in done.stdout and "llm-do-test-" not in done.stdout
+
+
+@pytest.mark.proves("TEST-PRINTS")
+def test_what_python_prints_is_shown_with_the_test_that_fails_and_nowhere_else(tmp_path: Path) -> None:
+    checks = """import sys
+
+def fine(result):
+    print("all is well")
+
+def wrong(result):
+    print("seen: \\x1b", result["output"])
+    print("and an error", file=sys.stderr)
+    assert False, "not so"
+"""
+    each = "  {name}: {{input: pears, approvals: all, expect: {{python: 'tests/checks.py:{name}'}}}}\n"
+    suite = "model: scripted:script.yaml\ntests:\n" + each.format(name="fine") + each.format(name="wrong")
+    done = llm_do("test", keeper(tmp_path, suite, **{"tests/checks.py": checks}), "--junit", str(tmp_path / "r.xml"))
+    assert (done.returncode, done.stderr) == (1, "")
+    passed, failed, why, *printed, _ = done.stdout.splitlines()
+    assert passed.startswith("ok ") and failed.startswith("FAILED") and "not so" in why
+    assert printed == ["       printed:", r"         seen: \x1b Kept.", "         and an error"]
+    (output,) = ElementTree.parse(tmp_path / "r.xml").iter("system-out")
+    assert output.text == "seen: \\x1b Kept.\nand an error"
+
+
+@pytest.mark.proves("TEST-PRINTS")
+def test_a_tool_that_raises_is_told_with_the_test_that_fails(tmp_path: Path) -> None:
+    tools = "def stamp(text: str) -> str:\n    raise ValueError('no ink')\n"
+    root = keeper(tmp_path, one_test("", " all\n"), **{"tools.py": tools})
+    done = llm_do("test", root)
+    assert (done.returncode, done.stderr, "no ink" in done.stdout) == (0, "", False)
+    (root / "tests/keeping.yaml").write_text(one_test("    expect: {text: Lost}\n", " all\n"))
+    done = llm_do("test", root)
+    assert done.stderr == "" and done.stdout.splitlines()[2:4] == [
+        "       printed:",
+        "         stamp failed: tools.py:2: ValueError: no ink",
+    ]
+
+
+@pytest.mark.proves("TEST-PRINTS")
+def test_of_much_that_is_printed_the_end_is_shown(tmp_path: Path) -> None:
+    checks = "def wrong(result):\n    print('x' * 5000)\n    print('the end')\n    raise ValueError('no')\n"
+    suite = one_test("    expect: {python: 'tests/checks.py:wrong'}\n", " all\n")
+    done = llm_do("test", keeper(tmp_path, suite, **{"tests/checks.py": checks}))
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    assert lines[3] == "… (1009 bytes before)" and lines[-2] == "the end" and len(done.stdout) < 5000
