@@ -17,6 +17,7 @@ PACKAGE = Path(llm_do_mcp.__file__).parent
 LAYERS = (
     "errors",
     "leftovers",
+    "filelock",
     "toolhost",
     "sandbox",
     "te",

@@ -17,6 +17,7 @@ from llm_do_mcp.toolsets.shell_paths import inside
 if TYPE_CHECKING:
     from llm_do_mcp.project.effective import Worker
     from llm_do_mcp.project.load import Project
+    from llm_do_mcp.project.manifest import Manifest
     from llm_do_mcp.project.settings import ShellDefault, ShellRule
     from llm_do_mcp.sandbox.root import Root
     from llm_do_mcp.toolsets.workbench import Workbench
@@ -28,11 +29,11 @@ def folders(project: Project, workers: Sequence[Worker], places: Places) -> Iter
     """Sandbox folders that are not there yet, and those that the manifest has outside the project."""
     own = {root.alias for root in project.roots}
     for root in project.roots:
-        if (message := _missing(root)) is not None:
+        if (message := missing(root)) is not None:
             yield places.of_manifest("warning", message, *_key(root))
     for worker in workers:
         for root in worker.roots:
-            if root.alias not in own and (message := _missing(root)) is not None:
+            if root.alias not in own and (message := missing(root)) is not None:
                 yield places.of_worker("warning", message, worker, ("sandbox", "paths", root.alias))
     settings = project.manifest.sandbox
     for root in project.roots if settings is not None else ():
@@ -64,10 +65,11 @@ def models(bench: Workbench, workers: Sequence[Worker], places: Places) -> Itera
 
 
 def of_models(bench: Workbench, workers: Sequence[Worker], places: Places) -> Iterator[Finding]:
-    """What the manifest says of models that nobody has, and limits of cost that cannot be held."""
+    """What the manifest says of models that nobody has, and what workers want of theirs in vain."""
     from llm_do_mcp.models.naming import covers
     from llm_do_mcp.models.turn import Usage
     from llm_do_mcp.runtime.account import calls_model
+    from llm_do_mcp.toolsets.workbench import server_side_tools_of
 
     used = dict.fromkeys(name for worker in workers for name in worker.model if calls_model(name))
     manifest = bench.project.manifest
@@ -85,6 +87,21 @@ def of_models(bench: Workbench, workers: Sequence[Worker], places: Places) -> It
         if worker.limits.max_cost is not None and unknown:
             message = f"limits.max_cost cannot be held: no price is known of {', '.join(unknown)}; add it to `prices`"
             yield places.of_worker("warning", message, worker, ("limits", "max_cost"), ("limits",))
+        needs = worker.model and server_side_tools_of(worker)
+        if needs and not any(_may_have_server_side_tools(name, manifest) for name in worker.model):
+            message = f"server_side_tools are not sent to {', '.join(worker.model)}, not known to have any"
+            instead = "name another, or set server_side_tools: true for it under model_capabilities in project.yaml"
+            yield places.of_worker("warning", f"{message}; {instead}", worker, ("server_side_tools",))
+
+
+def _may_have_server_side_tools(model: str, manifest: Manifest) -> bool:
+    from llm_do_mcp.models.capabilities import capabilities_of
+    from llm_do_mcp.models.naming import PROVIDER
+    from llm_do_mcp.models.sampling import is_sampling
+
+    if model.startswith(PROVIDER):
+        return capabilities_of(model.removeprefix(PROVIDER), manifest.capabilities).server_side_tools
+    return not is_sampling(model)
 
 
 def network(workers: Sequence[Worker], places: Places) -> Iterator[Finding]:
@@ -176,7 +193,8 @@ def libraries(project: Project, places: Places) -> Iterator[Finding]:
             yield Finding("error", message, libslock.NAME)
 
 
-def _missing(root: Root) -> str | None:
+def missing(root: Root) -> str | None:
+    """What there is to say of a sandbox folder that is not there, or None."""
     if os.path.isdir(root.path):
         return None
     then = "make it" if root.mode == "ro" else "it is made when it is first used"

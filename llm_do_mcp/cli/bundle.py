@@ -12,7 +12,6 @@ import json
 import os
 import re
 import sys
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires
@@ -24,10 +23,11 @@ from typing import TYPE_CHECKING, Any
 from llm_do_mcp.cli import packed
 from llm_do_mcp.cli.bundled import HERE, LIBRARIES, LIST, PROJECT
 from llm_do_mcp.cli.exits import DONE, guarded
-from llm_do_mcp.cli.install import opened, parts
+from llm_do_mcp.cli.install import check_unicode, opened, parts
 from llm_do_mcp.cli.options import PROJECT as HELP_PROJECT
 from llm_do_mcp.cli.options import add_libs
 from llm_do_mcp.cli.parser import Parser
+from llm_do_mcp.cli.replacing import replacing
 from llm_do_mcp.errors import UsageError
 from llm_do_mcp.runtime.display import counted, escape
 from llm_do_mcp.sandbox import names
@@ -53,9 +53,9 @@ def parser() -> Parser:
         "Make an .mcpb of a project, which Claude Desktop installs by double click.",
         usage="[PROJECT] [OPTION]… [-- OPTION…]",
         notes=(
-            "Not in it are files whose names begin with a dot, private keys (*.pem, *.key), other bundles, folders of "
-            "the mode `out`, and what the project's .mcpbignore names. All else that is in the project's folder is: it "
-            "is listed, so look it through. Options behind `--` are handed to the server.",
+            "Not in it are files whose names begin with a dot, private keys (*.pem, *.key, id_rsa, …), other bundles, "
+            "folders of the mode `out`, and what the project's .mcpbignore names. All else that is in the project's "
+            "folder is: it is listed, so look it through. Options behind `--` are handed to the server.",
         ),
         examples={"llm-do-mcp bundle my-notes": "makes my-notes.mcpb"},
         environment=("LLM_DO_PROJECT",),
@@ -77,10 +77,12 @@ def main(argv: list[str]) -> int:
     def make() -> int:
         _movable(handed_on)
         project, _ = opened(options.project, handed_on, options.libs)
+        author = options.author or project.name
+        check_unicode(handed_on, {"the author": author, "the project's name": project.name})
         if project.broken:
             raise project.broken[0]
         output = Path(options.output or f"{project.name}.mcpb")
-        own, left_out = write(project, output, author=options.author or project.name, options=handed_on)
+        own, left_out = write(project, output, author=author, options=handed_on)
         print(f"{output}: {output.stat().st_size:,} bytes; open it with Claude Desktop to install it")
         print(escape(f"{counted(len(own.files), 'file')} of the project: {own}"))
         for line in left_out:
@@ -212,15 +214,12 @@ def _json(data: Any) -> bytes:
 
 
 def _zip(output: Path, made: dict[str, bytes]) -> None:
-    handle, name = tempfile.mkstemp(prefix=f".{output.name}.", dir=output.parent)
-    try:
-        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            for path, data in made.items():
-                entry = zipfile.ZipInfo(path)  # dated 1980, as nothing of the time of its making is in it
-                entry.external_attr = 0o644 << 16
-                archive.writestr(entry, data, zipfile.ZIP_DEFLATED)
-        os.chmod(name, 0o644)
-        os.replace(name, output)
-    except BaseException:
-        os.unlink(name)
-        raise
+    if os.path.isdir(output):
+        raise UsageError(f"--output {output}: that is a folder; name a file, such as {output / 'NAME.mcpb'}")
+    if not os.path.isdir(output.parent):
+        raise UsageError(f"--output {output}: there is no folder {output.parent}; make it, or name another")
+    with replacing(output, mode=0o644) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, data in made.items():
+            entry = zipfile.ZipInfo(path)  # dated 1980, as nothing of the time of its making is in it
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, data, zipfile.ZIP_DEFLATED)

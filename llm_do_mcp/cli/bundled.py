@@ -2,7 +2,7 @@
 
 A host replaces a bundle's folder with the next version, and hides it. So the project is copied to where the person said
 that it shall be, can be seen, and may be changed. A later version of the bundle brings its own files up to date there,
-but for those that the person has changed.
+and removes those that it has no more, but for those that the person has changed; what the person removed stays away.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from llm_do_mcp.cli.exits import guarded
 from llm_do_mcp.errors import FileMissing, SandboxError, UsageError
+from llm_do_mcp.filelock import held
 from llm_do_mcp.runtime.state import STATE, make_private
 from llm_do_mcp.sandbox.opener import Directory
 
@@ -27,6 +28,8 @@ SETTINGS = (HERE, "LLM_DO_MODEL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
 """Variables that a person is asked for; a host may hand on what was left empty as it stands in the manifest."""
 RECORD = f"{STATE}/bundle.json"
 """In the person's folder: the digests of the files as a bundle brought them."""
+LOCK = f"{STATE}/bundle.lock"
+"""Held by whoever brings files there."""
 MAX_FILE = 100_000_000
 """Bytes of the largest file of a project that a bundle can hold."""
 
@@ -61,7 +64,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def bring(bundle: Path, folder: Path) -> None:
-    """Bring the files of a bundle's project to a folder, but for those that are there and not as a bundle left them.
+    """Bring the files of a bundle's project to a folder, but for those that are not there as a bundle left them.
 
     Raises:
         LlmDoError: The folder, or a file that is due, cannot be written. No link is followed: all that is written is
@@ -69,29 +72,46 @@ def bring(bundle: Path, folder: Path) -> None:
     """
     wanted: Digests = json.loads((bundle / LIST).read_bytes())
     with Directory.open(folder, label=folder.name, make=True) as there:
-        had = _recorded(there)
-        if wanted == had:
+        if _recorded(there) == wanted:
             return
-        changed = [name for name, digest in wanted.items() if _is_due(there, name, had.get(name), digest)]
-        for name in changed:  # all, before the first one is written
+        for name in (RECORD, LOCK):  # before anything is made where a link leads
             there.would_replace(name)
-        for name in changed:
-            there.write_atomic(name, (bundle / PROJECT / PurePosixPath(name)).read_bytes())
         make_private(folder / STATE)
-        there.write_atomic(RECORD, json.dumps(wanted, indent=1).encode())
+        with held(folder / LOCK):  # some hosts start a server twice at once
+            _update(there, bundle / PROJECT, wanted)
+
+
+def _update(there: Directory, project: Path, wanted: Digests) -> None:
+    had = _recorded(there)
+    lost = [name for name, digest in had.items() if name not in wanted and _digest(there, name) == digest]
+    for name in lost:  # all, before the first one is removed
+        there.would_replace(name)
+    for name in lost:  # first: what was a file may be a folder now, or its name be written in other letters
+        there.remove(name, emptied=True)
+    changed = [name for name, digest in wanted.items() if _is_due(there, name, had.get(name), digest)]
+    for name in changed:  # all, before the first one is written
+        there.would_replace(name)
+    for name in changed:
+        there.write_atomic(name, (project / PurePosixPath(name)).read_bytes())
+    there.write_atomic(RECORD, json.dumps(wanted, indent=1).encode())
 
 
 def _is_due(there: Directory, name: str, had: str | None, wanted: str) -> bool:
-    """Whether a file is missing, or is as a bundle left it and not as this one has it.
+    """Whether a file is new with this bundle, or is as a bundle left it and not as this one has it."""
+    return had != wanted and _digest(there, name) == had
 
-    What is no file, or lies behind a link, was put there by the person.
+
+def _digest(there: Directory, name: str) -> str | None:
+    """Of a file that is there; None where there is none, and "" for what is no file, or lies behind a link.
+
+    Either of these is the person's doing.
     """
     try:
-        return hashlib.sha256(_read(there, name)).hexdigest() == had != wanted
+        return hashlib.sha256(_read(there, name)).hexdigest()
     except FileMissing:
-        return True
+        return None
     except SandboxError:
-        return False
+        return ""
 
 
 def _recorded(there: Directory) -> Digests:
@@ -100,7 +120,8 @@ def _recorded(there: Directory) -> Digests:
         found = json.loads(_read(there, RECORD))
     except (SandboxError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    entries = found.items() if isinstance(found, dict) else ()
+    return {name: digest for name, digest in entries if isinstance(digest, str) and digest}
 
 
 def _read(there: Directory, name: str) -> bytes:

@@ -5,7 +5,6 @@ Lines are made for a terminal of 100 columns; what is longer is wrapped, never c
 
 from __future__ import annotations
 
-import os
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -15,6 +14,7 @@ from llm_do_mcp.check.examine import Report
 from llm_do_mcp.check.shapes import shape, signature
 from llm_do_mcp.check.worker import Described, Folder
 from llm_do_mcp.runtime.display import escape
+from llm_do_mcp.sandbox.names import at_home
 from llm_do_mcp.toolsets.delegation import WORKER_CALL
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def text(report: Report) -> Iterator[str]:
 
 def _project(project: Project, report: Report) -> Iterator[str]:
     yield f"project {escape(project.name)}"
-    yield from _line("folder", _at_home(project.root))
+    yield from _line("folder", at_home(project.root))
     yield from _line("manifest", project.manifest_path or "none")
     yield from _line("entry", project.entry or "none")
     yield from _line("published", ", ".join(report.tools) or "nothing")
@@ -59,7 +59,7 @@ def _project(project: Project, report: Report) -> Iterator[str]:
     for number, library in enumerate(project.libraries.values()):
         locked = "locked" if library.files.locked is not None else "not locked"
         version = f" {library.version}" if library.version else ""
-        yield from _line("" if number else "libraries", f"{library.name}{version}, {locked}: {_at_home(library.root)}")
+        yield from _line("" if number else "libraries", f"{library.name}{version}, {locked}: {at_home(library.root)}")
 
 
 def _worker(described: Described, inherited: Sequence[Folder]) -> Iterator[str]:
@@ -101,7 +101,7 @@ def _folders(folders: Iterable[Folder], inherited: Sequence[Folder] = ()) -> Ite
         notes = [] if folder.inside else ["outside the project"]
         notes += [] if folder.exists else ["does not exist yet"]
         notes += [", ".join(folder.suffixes)] if folder.suffixes else []
-        place = folder.place if folder.inside else _at_home(folder.place)
+        place = folder.place if folder.inside else at_home(folder.place)
         shown = f"{folder.alias:12} {folder.mode:3}  {place}" + (f"  ({'; '.join(notes)})" if notes else "")
         yield from _line("" if number else "sandbox", shown)
 
@@ -139,9 +139,3 @@ def _line(label: str, value: str) -> Iterator[str]:
     )
     for number, line in enumerate(wrapped):
         yield f"  {label:{_LABEL}}{line}" if not number else f"{indent}  {line}"
-
-
-def _at_home(path: str) -> str:
-    """A path as a person would write it."""
-    home = os.path.expanduser("~")
-    return f"~{path.removeprefix(home)}" if path.startswith(os.path.join(home, "")) else path

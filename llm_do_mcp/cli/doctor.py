@@ -1,43 +1,36 @@
 """`llm-do-mcp doctor [PROJECT]`: start a server as a host would, speak to it, and say what is wrong.
 
 What works in a terminal may not work in a host: there are no variables of a shell's profile, no working directory, and
-nobody reads error output. So nothing of that is looked up here; a server is started without them.
+nobody reads error output. So nothing of that is looked up here; a server is started without them. What it says may be
+anything, and is shown escaped.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from llm_do_mcp.cli.exits import DONE, FAILED, MEANINGS, USAGE, guarded
-from llm_do_mcp.cli.install import KEYS, add_entry, handed, lacks_key, opened, parts
+from llm_do_mcp.cli.hosts.beforehand import Finding, at_a_call, server_options
+from llm_do_mcp.cli.install import OVER_HTTP, add_entry, handed, opened, parts
 from llm_do_mcp.cli.parser import Parser
-from llm_do_mcp.errors import LlmDoError, UsageError
-from llm_do_mcp.runtime.account import calls_model
-from llm_do_mcp.runtime.display import counted
+from llm_do_mcp.errors import UsageError
+from llm_do_mcp.runtime.display import counted, cut, escape
 
 if TYPE_CHECKING:
     from llm_do_mcp.cli.hosts.probe import Heard
-    from llm_do_mcp.project.load import Project
+    from llm_do_mcp.cli.hosts.start import Start
 
 CURSOR_CHARS = 60
 """What Cursor allows a server's and a tool's name together."""
 MAX_ERRORS = 10
-"""Lines of a server's error output that are shown."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One line of the report."""
-
-    kind: Literal["ok", "note", "wrong"]
-    text: str
+"""Lines of a server's output, and of its error output, that are shown; of its own, all."""
+MAX_CHARS = 500
+"""Characters that are shown of what a server wrote."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -48,7 +41,8 @@ def parser() -> argparse.ArgumentParser:
         usage="[PROJECT] [OPTION]… [-- OPTION…]",
         notes=(
             "It is started in the root folder with hardly any environment, and spoken to in both eras of the protocol. "
-            "Without --host it is started as `install` would enter it. Options behind `--` are handed to the server.",
+            "Without --host it is started as `install` would enter it. Options behind `--` are handed to the server. "
+            "It has 30 seconds for each answer.",
         ),
         examples={"llm-do-mcp doctor my-notes": "", "llm-do-mcp doctor my-notes --host claude-desktop": ""},
         environment=("LLM_DO_PROJECT",),
@@ -73,14 +67,14 @@ def main(argv: list[str]) -> int:
 def _look(options: argparse.Namespace, handed_on: list[str]) -> int:
     wrong = 0
     for finding in examine(*_started(options, handed_on), host=options.host or ""):
-        print(f"{finding.kind:5}  {finding.text}")
+        print(escape(f"{finding.kind:5}  {finding.text}"), flush=True)
         wrong += finding.kind == "wrong"
     print(f"{wrong} {'thing is' if wrong == 1 else 'things are'} wrong" if wrong else "nothing is wrong")
     return FAILED if wrong else DONE
 
 
-def _started(options: argparse.Namespace, handed_on: list[str]) -> tuple[str, list[str], dict[str, str]]:
-    """The server's name, its command, and its environment.
+def _started(options: argparse.Namespace, handed_on: list[str]) -> tuple[str, Start]:
+    """The server's name, and how it is started.
 
     Raises:
         UsageError: The host has no such server.
@@ -91,7 +85,7 @@ def _started(options: argparse.Namespace, handed_on: list[str]) -> tuple[str, li
     if options.host is None:
         handed(handed_on)
         path = os.path.abspath(projects.chosen(options.project))
-        return "", start.command(path, handed_on), start.environment(options.env)
+        return "", start.Start(start.command(path, handed_on), start.environment(options.env))
     if handed_on or options.env:
         raise UsageError("--host: the host's file says which variables and options the server is given")
     host = table.named(options.host)
@@ -102,41 +96,57 @@ def _started(options: argparse.Namespace, handed_on: list[str]) -> tuple[str, li
     if not isinstance(entry, dict):
         there = ", ".join(servers) or "none"
         raise UsageError(f"{place} has no server {name!r} under {host.section!r}; there are: {there}")
-    return name, *start.of_entry(entry, f"{place}: the server {name!r}")
+    return name, start.of_entry(entry, f"{place}: the server {name!r}")
 
 
-def examine(name: str, command: Sequence[str], env: Mapping[str, str], *, host: str = "") -> Iterator[Finding]:
+def examine(name: str, begun: Start, *, host: str = "") -> Iterator[Finding]:
     """Start a server once for each era, and say what there is to say.
 
     Args:
         name: What its host calls it.
-        command: What starts it.
-        env: The variables that its host gives it.
+        begun: How it is started.
         host: Which host that is, where it has rules of its own.
     """
     from llm_do_mcp.cli.hosts import probe, start
 
-    if not os.path.isabs(command[0]):
-        yield Finding("note", f"the command {command[0]!r} is not absolute: whether it is found is up to the host")
-    heard = {era: probe.speak(command, start.bare(env), era) for era in probe.ERAS}
+    program = begun.command[0]
+    if not os.path.isabs(program):
+        yield Finding("note", f"the command {program!r} is not absolute: whether it is found is up to the host")
+    if not os.path.isabs(begun.folder):
+        yield Finding("note", f"`cwd` {begun.folder!r} is not absolute: where that is, is up to the host")
+        begun = replace(begun, folder=start.Start.folder)
+    if begun.off:
+        yield Finding("note", "the host's file has it switched off")
+    told = server_options(begun.command)
+    if told is not None and told[0].http is not None:
+        yield Finding("wrong", OVER_HTTP)
+        return
+    heard: list[Heard] = []
     said: dict[str, None] = {}
-    for era, what in heard.items():
+    for era in probe.ERAS:
+        what = probe.speak(begun, era)
+        heard.append(what)
         if what.problem and not any(map(_is_ours, what.errors)):  # else it says so itself, in its last line
             yield Finding("wrong", f"{era}: {what.problem}")
         elif not what.problem:
             counts = ", ".join(counted(len(items), kind.removesuffix("s")) for kind, items in what.lists.items())
             yield Finding("ok", f"{era}: the first answer after {what.seconds:.1f} s; {counts}")
-        for stray in what.strays[:MAX_ERRORS]:
+        for stray in [*dict.fromkeys(what.strays)][:MAX_ERRORS]:
             yield Finding("wrong", f"{era}: on its output, where only messages may be: {stray[:200]!r}")
-        said.update(dict.fromkeys(what.errors[:MAX_ERRORS]))
+        said.update(dict.fromkeys(_worth_showing(what.errors)))
+        if what.silent:
+            break  # no need to be silent with it once more
     for line in said:
-        yield Finding("wrong" if _is_ours(line) else "note", line.removeprefix("llm-do-mcp: "))
-    whole = [what for what in heard.values() if not what.problem]
-    if len(whole) == len(heard):
-        yield from _tools(name, whole, host)
-        with _as_started(env):
-            found = [*_projects(command)]
-        yield from found
+        yield Finding("wrong" if _is_ours(line) else "note", cut(line.removeprefix("llm-do-mcp: "), MAX_CHARS))
+    if not any(what.problem for what in heard):
+        yield from _tools(name, heard, host)
+        yield from at_a_call(begun, told)
+
+
+def _worth_showing(errors: Sequence[str]) -> list[str]:
+    """Of lines on a server's error output its own, and the last of others: of a traceback, that is what tells why."""
+    others = [line for line in errors if not _is_ours(line)]
+    return [line for line in errors if _is_ours(line)] + others[-MAX_ERRORS:]
 
 
 def _is_ours(line: str) -> bool:
@@ -154,95 +164,3 @@ def _tools(name: str, heard: Sequence[Heard], host: str) -> Iterator[Finding]:
             yield Finding(
                 "wrong", f"Cursor leaves {tool} out: with {name!r} it has more than {CURSOR_CHARS} characters"
             )
-
-
-@contextlib.contextmanager
-def _as_started(env: Mapping[str, str]) -> Iterator[None]:
-    """The place and the variables of a server that a host starts, for what is looked at in this process."""
-    from llm_do_mcp.cli.hosts import start
-
-    mine = dict(os.environ)
-    with contextlib.chdir(os.sep):
-        try:
-            os.environ.clear()
-            os.environ.update(start.bare(env))
-            yield
-        finally:
-            os.environ.clear()
-            os.environ.update(mine)
-
-
-def _projects(command: Sequence[str]) -> Iterator[Finding]:
-    """What a server would only say when a worker is called."""
-    from llm_do_mcp.cli.hosts import start
-    from llm_do_mcp.cli.projects import kept_in, state_of, together
-
-    told = start.handed_on(command)
-    options = None if told is None else _understood(told[0])
-    if told is None or options is None:
-        yield Finding("note", "the command does not tell what is served: models and search were not looked at")
-        return
-    os.environ.update(told[1])
-    if options.state_dir and not os.path.isabs(os.path.expanduser(options.state_dir)):
-        yield Finding("note", f"--state-dir {options.state_dir} is not absolute: where that is, is up to the host")
-    try:
-        projects = together(options.projects, options)
-    except LlmDoError as error:
-        yield Finding("note", f"models and search were not looked at: {error}")
-        return
-    for project in projects:
-        try:
-            kept = kept_in(options.state_dir, project, several=len(projects) > 1)
-            yield Finding("ok", f"runs are recorded in {state_of(project, kept)}")
-        except LlmDoError as error:
-            yield Finding("wrong", str(error))
-        yield from _models(project, options.model)
-        yield from _search(project)
-
-
-def _understood(words: list[str]) -> argparse.Namespace | None:
-    """Options of the server that was started; None where the words turn out to be somebody else's."""
-    from llm_do_mcp.cli.serve import parser as server_parser
-
-    try:
-        with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
-            return server_parser().parse_args(words)
-    except SystemExit:
-        return None
-
-
-def _models(project: Project, model: str | None) -> Iterator[Finding]:
-    from llm_do_mcp.check.odd import model_problem
-    from llm_do_mcp.toolsets.workbench import Workbench
-
-    bench = Workbench(project, model=model)
-    reached = dict.fromkeys(inner.id for worker in project.exported() for inner in project.closure(worker))
-    scripted: dict[str, None] = {}
-    problems: dict[str, None] = {}
-    for identifier in reached:
-        try:
-            worker = project.worker(identifier)
-            bench.check_model(worker)
-            names = bench.models_of(worker)
-        except LlmDoError as error:
-            problems[str(error)] = None
-            continue
-        problems |= {problem: None for name in names if (problem := model_problem(bench, name)) is not None}
-        if lacks_key(project, names, os.environ):
-            problems[f"worker {identifier}: {names[0]} cannot be called without {KEYS[0]} among its variables"] = None
-        scripted |= dict.fromkeys(name for name in names if not calls_model(name))
-    yield from (Finding("wrong", problem) for problem in problems)
-    if scripted:
-        yield Finding("note", f"no model is called: {', '.join(scripted)} answers")
-
-
-def _search(project: Project) -> Iterator[Finding]:
-    from llm_do_mcp.te import ripgrep
-    from llm_do_mcp.te.envelope import TeError
-
-    if project.manifest.publish.te is False or not project.manifest.tool_envelope.enabled:
-        return
-    try:
-        yield Finding("ok", f"searches with {ripgrep.find()}")
-    except TeError as error:
-        yield Finding("wrong", f"te grep cannot search: {error}")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from llm_do_mcp.errors import InvalidInput, UsageError
+from llm_do_mcp.errors import InvalidInput, ProjectError, UsageError
+from llm_do_mcp.runtime.display import escape
 
 if TYPE_CHECKING:
     from llm_do_mcp.project.effective import Worker
@@ -56,8 +56,10 @@ def arguments(options: argparse.Namespace, worker: Worker) -> dict[str, Any]:
 def attached(project: Project, worker: Worker, files: Sequence[str]) -> tuple[tuple[Root, ...], list[str]]:
     """The files of `--attach`: their folders as read-only roots of this call, and the files' paths in them.
 
+    A person may give a link: what it leads to is attached.
+
     Raises:
-        UsageError: There is no such file, or it cannot be attached.
+        UsageError: There is no such file, or it cannot be attached; names it as it was given.
     """
     from llm_do_mcp.serving.surface import attached_files, direct_policy
     from llm_do_mcp.toolsets.delegation import check_attachments, room_for_attachments
@@ -68,26 +70,49 @@ def attached(project: Project, worker: Worker, files: Sequence[str]) -> tuple[tu
         if not os.path.isfile(file):
             what = "that is no regular file" if os.path.exists(file) else "there is no such file"
             raise UsageError(f"--attach {file}: {what}")
+    real = [os.path.realpath(file) for file in files]
+    shown = [
+        escape(file if os.path.basename(file) == os.path.basename(path) else path)
+        for file, path in zip(files, real, strict=True)
+    ]
     policies = worker.attachment_policy, direct_policy(project)
     try:
-        check_attachments(files, *policies)
+        check_attachments(shown, *policies)
     except InvalidInput as error:
         raise UsageError(f"--attach: {error}") from None
     room, whose = room_for_attachments(*policies)
     if (size := sum(map(os.path.getsize, files))) > room:
         what = f"{' and '.join(files)} {'has' if len(files) == 1 else 'have together'} {size} bytes"
         raise UsageError(f"--attach: {what}; {whose} allows {room} (`attachment_policy: {{max_total_bytes: …}}`)")
-    return attached_files(files, worker.attachment_policy)
+    for name, path in zip(shown, real, strict=True):
+        _check_content(name, path, room)
+    return attached_files(real, worker.attachment_policy)
+
+
+def _check_content(name: str, path: str, room: int) -> None:
+    """See that a file is of a kind that can be attached, before there is a run that cannot say where it came from."""
+    from llm_do_mcp.models.attachments import attachment
+
+    try:
+        with open(path, "rb") as file:
+            attachment(name, file.read(room))
+    except InvalidInput as error:
+        raise UsageError(f"--attach {error}") from None
+    except OSError as error:
+        raise UsageError(f"--attach {name}: {error.strerror}") from None
 
 
 def _given(options: argparse.Namespace, worker: Worker) -> dict[str, Any]:
+    from llm_do_mcp.project.schema_files import parse_json
+
     if options.input is not None:
         if options.text is not None:
             raise UsageError("give INPUT or --input, not both")
         try:
-            value = json.loads(options.input)
-        except ValueError as error:
-            raise UsageError(f"--input is not JSON: {error}") from None
+            value = parse_json(options.input, "")
+        except ProjectError as error:
+            where = f" (line {error.line}, column {error.column})" if error.line is not None else ""
+            raise UsageError(f"--input is not JSON: {error.message}{where}") from None
         if not isinstance(value, dict):
             raise UsageError("--input must be a JSON object")
         return value

@@ -14,12 +14,15 @@ from llm_do_mcp.cli.exits import DONE, guarded
 from llm_do_mcp.cli.options import PROJECT
 from llm_do_mcp.cli.parser import Parser
 from llm_do_mcp.errors import UsageError
+from llm_do_mcp.runtime.display import escape
 
 if TYPE_CHECKING:
     from llm_do_mcp.project.load import Project
 
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 """Variables of which a model needs one."""
+OVER_HTTP = "--http: a host starts a server and speaks to it over its standard input and output"
+"""What is wrong with an option that a server in a host's file may not have."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -80,7 +83,7 @@ def handed(words: list[str]) -> argparse.Namespace:
 
     options = serve.parser().parse_args(words)
     if options.http is not None:
-        raise UsageError("--http: a host starts a server and speaks to it over its standard input and output")
+        raise UsageError(OVER_HTTP)
     serve.authentication_of(options)
     state = [] if options.state_dir is None else [options.state_dir]
     others = [projects.chosen(path) for path in options.projects]
@@ -114,7 +117,25 @@ def opened(path: str | None, handed_on: list[str], libs: Sequence[str] = ()) -> 
 def lacks_key(project: Project, models: Iterable[str], env: Mapping[str, str]) -> bool:
     """Whether one of these models of a project could not be called with just these variables, for want of a key."""
     local = project.manifest.base_url or env.get("ANTHROPIC_BASE_URL")
-    return not local and not any(map(env.get, KEYS)) and any(name.startswith("anthropic:") for name in models)
+    key = any(env.get(name, "").strip() for name in KEYS)
+    return not local and not key and any(name.startswith("anthropic:") for name in models)
+
+
+def check_unicode(handed_on: Sequence[str], named: Mapping[str, str]) -> None:
+    """See that a file for a host, which is UTF-8, can hold all words.
+
+    Args:
+        handed_on: Further words for the server.
+        named: Other words, by what each of them is.
+
+    Raises:
+        UsageError: One has bytes that are no UTF-8.
+    """
+    for what, word in (*zip(handed_on, handed_on, strict=True), *named.items()):
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"{escape(what)}: it has bytes that are no UTF-8, which no host's file can hold") from None
 
 
 def _install(options: argparse.Namespace, handed_on: list[str]) -> int:
@@ -124,13 +145,18 @@ def _install(options: argparse.Namespace, handed_on: list[str]) -> int:
     project, path = opened(options.project, handed_on)
     name = options.name or project.name
     env = start.environment(options.env)
+    variables = {f"--env {key}": text for key, text in env.items()}
+    check_unicode(handed_on, {"--name": name, "PROJECT": path, **variables})
     entry = host.entry(start.command(path, handed_on), env)
     if options.print:
         print(json.dumps({host.section: {name: entry}}, ensure_ascii=False, indent=2))
         return DONE
     place = Path(options.file) if options.file else host.file()
-    entry = _over(file.servers(place, host.section).get(name), name, path, entry, place)
-    kept = file.put(place, (host.section, name), entry)
+    try:
+        entry = _over(file.servers(place, host.section).get(name), name, path, entry, place)
+        kept = file.put(place, (host.section, name), entry)
+    except UsageError as error:
+        raise UsageError(f"{error}; nothing was changed") from None
     if kept is False:
         print(f"{place} has {name!r} as it is already; nothing was changed")
     else:
@@ -150,10 +176,10 @@ def _over(earlier: Any, name: str, path: str, entry: dict[str, Any], place: Path
         return entry
     from llm_do_mcp.cli.hosts import start
 
-    command, had = start.of_entry(earlier, f"{place}: the server {name!r}")
-    if path not in command:
-        raise UsageError(f"there is another server called {name!r}: {command[0]}; choose a --name")
-    env = {**had, **entry.get("env", {})}
+    had = start.of_entry(earlier, f"{place}: the server {name!r}")
+    if path not in had.command:
+        raise UsageError(f"there is another server called {name!r}: {had.command[0]}; choose a --name")
+    env = {**had.env, **entry.get("env", {})}
     return {**earlier, **entry, **({"env": env} if env else {})}
 
 

@@ -8,6 +8,7 @@ asked for is told, and so is what is packed: a secret may have any name.
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,8 +29,13 @@ IGNORE_FILE = ".mcpbignore"
 BUNDLE = ".mcpb"
 KEPT = (".llm-doignore",)
 """Names that begin with a dot and are packed all the same."""
-KEYS = (".env", ".key", ".p12", ".pem", ".pfx")
-"""How the names of files end in which keys are kept."""
+KEYS = (".env", ".jks", ".kdbx", ".key", ".keystore", ".p12", ".pem", ".pfx", ".ppk")
+"""How the names of files end in which keys are kept, in small letters."""
+KEY_NAMES = ("id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk", "id_rsa")
+"""What such files are called that have no suffix."""
+PRIVATE_KEY = re.compile(rb"\s*-----BEGIN [A-Z0-9 ]*PRIVATE KEY")
+"""How they begin, whatever they are called."""
+_A_KEY = "keys are no part of a bundle"
 
 Path = tuple[str, ...]
 
@@ -87,10 +93,14 @@ def packed(root: str, *, without: frozenset[Path] = frozenset()) -> Packed:
             name = "/".join(found.parts)
             if found.kind == "directory" or not belongs(found.parts) or unwanted(name):
                 continue
-            if (reason := _reason(found)) is not None:
+            reason = _reason(found)
+            data = b"" if reason else directory.read_whole(found.parts, MAX_FILE)
+            if PRIVATE_KEY.match(data):
+                reason = _A_KEY
+            if reason is not None:
                 left_out.append(f"{names.shown_path(found.parts)}: {reason}")
             else:
-                files[name] = directory.read_whole(found.parts, MAX_FILE)
+                files[name] = data
     return Packed(files, tuple(left_out))
 
 
@@ -106,9 +116,10 @@ def _reason(found: Found) -> str | None:
         return found.reason or "a link, or no regular file"
     if names.shown_path(found.parts) != path or not _is_portable(path):
         return "not a file name on every system"
-    if path.endswith(BUNDLE):
+    name = found.parts[-1].lower()
+    if name.endswith(BUNDLE):
         return "a bundle"
-    return "keys are no part of a bundle" if path.endswith(KEYS) else None
+    return _A_KEY if name.endswith(KEYS) or name in KEY_NAMES else None
 
 
 def _is_portable(path: str) -> bool:

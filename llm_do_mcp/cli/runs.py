@@ -92,12 +92,13 @@ async def _show(options: argparse.Namespace) -> int:
 
 async def _spent(store: Store) -> dict[str, dict[str, Any]]:
     """What each run that had turns of a model spent on them."""
-    places = ("model", "answered_by", "usage.input_tokens", "usage.output_tokens", "cost")
+    places = ("model", "answered_by", "usage.input_tokens", "usage.output_tokens", "cost", "lost")
     turns: dict[str, list[dict[str, Any]]] = {}
-    for run, model, answered, took, gave, cost in await store.fields("model", *places):
+    for run, model, answered, took, gave, cost, lost in await store.fields("model", *places):
         usage = {"input_tokens": took, "output_tokens": gave}
         priced = {} if cost is None else {"cost": cost}
-        turns.setdefault(run, []).append({"model": model, "answered_by": answered, "usage": usage, **priced})
+        reply = {} if model is None else {"model": model, "answered_by": answered, "usage": usage, **priced}
+        turns.setdefault(run, []).append({**reply, "lost": json.loads(lost or "[]")})
     return {run: account.spent(replies) for run, replies in turns.items()}
 
 

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import contextlib
 import os
+import tempfile
 from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO
 
@@ -110,12 +111,20 @@ async def _play(case: Case, original: Project, options: argparse.Namespace) -> P
     from llm_do_mcp.testing.copies import copied
     from llm_do_mcp.testing.play import play
 
-    with copied(original.root) as folder:
-        python = replace(python_options(options), state_folder=lambda root: os.path.join(root, ".llm-do"))
-        return await play(case, load(folder, libs=options.libs, python=python))
+    with copied(original.root) as folder, tempfile.TemporaryFile() as printed:
+        python = replace(
+            python_options(options),
+            state_folder=lambda root: os.path.join(root, ".llm-do"),
+            prints_to=printed.fileno(),
+        )
+        return await play(case, load(folder, libs=options.libs, python=python), original.root, printed)
 
 
 def _show(one: Played) -> None:
     print(f"{'FAILED' if one.failures else 'ok    '} {one.case.title} ({one.seconds:.1f} s)", flush=True)
     for line in one.failures:
         print(f"       {line}")
+    if one.failures and one.printed:
+        print("       printed:")
+        for line in one.printed:
+            print(f"         {line}")

@@ -25,12 +25,14 @@ class PythonOptions:
             `classes.UNSEEN`.
         module_imports: `--allow-module-imports`, as the manifest's `tools.allow_module_imports`.
         state_folder: Gives the state folder of a project by its root; None where nothing is kept.
+        prints_to: An open file to which what the Python prints goes; None for our error output.
     """
 
     imported: bool = True
     classes: bool = True
     module_imports: bool = False
     state_folder: Callable[[str], str] | None = None
+    prints_to: int | None = None
 
 
 @dataclass(frozen=True)
@@ -42,12 +44,14 @@ class Hosting:
         section: `tools` of the manifest.
         libraries: Name → files of the project's libraries.
         refused: Why none may be started, or None.
+        prints_to: See `PythonOptions`.
     """
 
     files: ProjectFiles
     section: ToolsSection
     libraries: Mapping[str, ProjectFiles]
     refused: str | None = None
+    prints_to: int | None = None
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -67,6 +71,7 @@ class Hosting:
             libraries={name: files.root for name, files in self.libraries.items()},
             admit=self.admit if any(files.locked for files in self.libraries.values()) else None,
             refused=self.refused,
+            prints_to=self.prints_to,
         )
 
     def admit(self, module: str) -> None:

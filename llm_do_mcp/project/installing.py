@@ -23,6 +23,7 @@ from llm_do_mcp.project.load import load_project
 from llm_do_mcp.project.manifest import MANIFEST_NAMES
 from llm_do_mcp.project.place import changing, put, take_out
 from llm_do_mcp.project.worker import read_worker
+from llm_do_mcp.sandbox.names import is_below
 from llm_do_mcp.sandbox.root import STATE_FOLDER
 
 RECORD = "installed.json"
@@ -168,7 +169,7 @@ def _folder(source: str, place: str) -> str:
     root = os.path.realpath(os.path.expanduser(source))
     if not os.path.isdir(root):
         raise UsageError(f"there is no folder {quoted(source)}; name a library's folder, or {gitsource.FORM}")
-    if os.path.realpath(place).startswith(os.path.join(root, "")):
+    if is_below(os.path.realpath(place), root):
         raise UsageError(f"{quoted(source)} holds the folder of libraries itself; name the folder of one library")
     return root
 

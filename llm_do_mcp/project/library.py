@@ -29,6 +29,7 @@ from llm_do_mcp.project.manifest import MANIFEST_NAMES, Manifest, Version
 from llm_do_mcp.project.references import BUILT_IN
 from llm_do_mcp.project.resolve import Level
 from llm_do_mcp.project.strictyaml import Document
+from llm_do_mcp.sandbox.names import at_home
 
 if TYPE_CHECKING:
     from llm_do_mcp.project.libslock import LockedLibrary
@@ -188,7 +189,7 @@ def locate(spec: Spec, where: Sequence[str]) -> str:
     known = sorted({version for place in where for version in _versions(spec.name, place)}, key=_order)
     there = ", ".join(f"{spec.name}@{version}" for version in known)
     instead = f"there is {there}" if there else "install it with `llm-do lib install`"
-    raise LibraryNotFound(f"no library {str(spec)!r} (looked in {', '.join(map(_shown, where))}); {instead}")
+    raise LibraryNotFound(f"no library {str(spec)!r} (looked in {', '.join(map(at_home, where))}); {instead}")
 
 
 def _versions(name: str, place: str) -> list[str]:
@@ -212,11 +213,6 @@ def _parts(text: str) -> tuple[tuple[bool, int, str], ...]:
     return tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in text.split("."))
 
 
-def _shown(place: str) -> str:
-    home = os.path.expanduser("~")
-    return f"~{place.removeprefix(home)}" if place.startswith(os.path.join(home, "")) else place
-
-
 # ---- one library
 
 
@@ -235,11 +231,11 @@ def read_library(root: str, name: str | None = None, locked: LockedLibrary | Non
     root = os.path.realpath(root)
     whose = name or os.path.basename(root)
     if not os.path.isdir(root):
-        raise LibraryNotFound(f"library {whose}: {_shown(root)} is not a folder")
+        raise LibraryNotFound(f"library {whose}: {at_home(root)} is not a folder")
     files = ProjectFiles(root, locked, label=f"{name}:" if name else "")
     there = [file for file in (LIBRARY_FILE, *MANIFEST_NAMES) if files.kind(file) is not None]
     if not there:
-        raise LibraryNotFound(f"library {whose}: no {LIBRARY_FILE} and no {MANIFEST_NAMES[0]} in {_shown(root)}")
+        raise LibraryNotFound(f"library {whose}: no {LIBRARY_FILE} and no {MANIFEST_NAMES[0]} in {at_home(root)}")
     if len(there) > 1:
         both = " and ".join(there)
         raise ProjectError(f"{both} both say what the library is; keep one", path=files.shown(there[1]))
@@ -393,5 +389,5 @@ class _Search:
             return replace(library, version=version)
         if version and library.version != version:
             has = f"is {library.version}" if library.version else "does not say its version"
-            raise LibraryNotFound(f"no library {f'{spec.name}@{version}'!r}: what is in {_shown(folder)} {has}")
+            raise LibraryNotFound(f"no library {f'{spec.name}@{version}'!r}: what is in {at_home(folder)} {has}")
         return library

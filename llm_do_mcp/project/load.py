@@ -354,7 +354,8 @@ def _assemble(place: _Place, options: _Options, again: Callable[[], Project], pr
     with collecting(problems):
         modules = toolmodules.of_project(files, manifest.tools)
     refused = None if python.imported else NO_IMPORT_TOOLS
-    hosting = Hosting(files, manifest.tools, {name: library.files for name, library in libraries.items()}, refused)
+    of_libraries = {name: library.files for name, library in libraries.items()}
+    hosting = Hosting(files, manifest.tools, of_libraries, refused, python.prints_to)
     state_folder = python.state_folder and python.state_folder(place.root)
     defaults = Defaults(
         root=place.root,

@@ -15,10 +15,12 @@ from llm_do_mcp.project.settings import (
     AttachmentPolicy,
     Limits,
     ModelNames,
+    NotNegative,
     SandboxSettings,
     Toolsets,
 )
 from llm_do_mcp.sandbox import patterns
+from llm_do_mcp.te.settings import may_be_log
 
 MANIFEST_NAMES = ("project.yaml", "llm-do.yaml")
 FORMAT = 1
@@ -91,11 +93,17 @@ class Workspace(Checked):
     allow_outside_root: Flag | None = None
 
 
+def _log(path: str) -> str:
+    if not may_be_log(path):
+        raise ValueError(f"{quoted(path)} is no .jsonl file in the project")
+    return path
+
+
 class Telemetry(Checked):
     """Whether and where `te` keeps a log."""
 
     enabled: Flag | None = None
-    path: Text | None = None
+    path: Annotated[Text, AfterValidator(_log)] | None = None
 
 
 class SearchSettings(Checked):
@@ -119,7 +127,7 @@ class CoachSettings(Checked):
 
     enabled: Flag | None = None
     explore: Annotated[float, Field(strict=True, ge=0, le=1)] | None = None
-    seed: Count | None = None
+    seed: NotNegative | None = None
 
 
 class ToolEnvelope(Checked):
@@ -143,11 +151,17 @@ class ModelCapabilities(Checked):
     structured_output: Flag | None = None
     strict_tools: Flag | None = None
     parallel_tools: Flag | None = None
+    server_side_tools: Flag | None = None
     caching: Flag | None = None
     max_output_tokens: Count | None = None
 
 
-def _web_address(text: str) -> str:
+def web_address(text: str) -> str:
+    """The address of a server, as it is.
+
+    Raises:
+        ValueError: It is none.
+    """
     parts = urlsplit(text)
     try:
         if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
@@ -157,7 +171,7 @@ def _web_address(text: str) -> str:
     raise ValueError(f"{quoted(text)} is no address of a server; write http://HOST:PORT or https://HOST")
 
 
-Dollars = Annotated[float, Field(strict=True, ge=0)]
+Dollars = Annotated[float, Field(strict=True, ge=0, le=1_000_000)]
 
 
 class Rates(Checked):
@@ -189,7 +203,7 @@ class Manifest(Checked):
     version: Version = None
     description: Text | None = None
     model: ModelNames = ()
-    base_url: Annotated[Text, AfterValidator(_web_address)] | None = None
+    base_url: Annotated[Text, AfterValidator(web_address)] | None = None
     model_capabilities: dict[Text, ModelCapabilities] = Field(default_factory=dict)
     entry: Text | None = None
     exports: Texts | None = None
@@ -207,3 +221,8 @@ class Manifest(Checked):
     publish: PublishSection = PublishSection()
     redact: tuple[Annotated[Text, AfterValidator(redaction.pattern)], ...] = ()
     prices: dict[Text, Price] = Field(default_factory=dict)
+
+    @property
+    def capabilities(self) -> dict[str, dict[str, Any]]:
+        """`model_capabilities` as models take them: a name or glob → the flags that are set."""
+        return {name: flags.model_dump(exclude_none=True) for name, flags in self.model_capabilities.items()}

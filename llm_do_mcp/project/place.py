@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 
+from llm_do_mcp.filelock import held
 from llm_do_mcp.project.swap import exchange
 
 PRIVATE = ".changing-"
@@ -42,9 +43,7 @@ def changing(place: str, waits: Callable[[], None]) -> Iterator[str]:
         OSError: The place cannot be written.
     """
     os.makedirs(place, exist_ok=True)
-    # Opened for appending: the file is never changed, and the lock ends with the process, however that ends.
-    with open(os.path.join(place, LOCK), "ab") as lock:
-        _take(lock.fileno(), waits)
+    with held(os.path.join(place, LOCK), waits):
         with os.scandir(place) as entries:
             left = [entry.path for entry in entries if entry.name.startswith(PRIVATE)]
         for private in left:
@@ -109,27 +108,3 @@ def _remove(folder: str) -> None:
                 with contextlib.suppress(OSError):
                     os.chmod(os.path.join(parent, file), stat.S_IWRITE)
     shutil.rmtree(folder, ignore_errors=True)
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _take(lock: int, waits: Callable[[], None]) -> None:
-        mode = msvcrt.LK_NBLCK
-        while True:
-            try:
-                return msvcrt.locking(lock, mode, 1)
-            except OSError:  # the second mode gives up after ten seconds
-                if mode == msvcrt.LK_NBLCK:
-                    waits()
-                mode = msvcrt.LK_LOCK
-
-else:
-    import fcntl
-
-    def _take(lock: int, waits: Callable[[], None]) -> None:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            waits()
-            fcntl.flock(lock, fcntl.LOCK_EX)

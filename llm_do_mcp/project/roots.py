@@ -18,7 +18,7 @@ from llm_do_mcp.project.paths import project_path
 from llm_do_mcp.project.protected import AS_A_WHOLE
 from llm_do_mcp.project.settings import PathSettings, SandboxSettings
 from llm_do_mcp.project.strictyaml import Document
-from llm_do_mcp.sandbox.names import fold
+from llm_do_mcp.sandbox.names import fold, is_below
 from llm_do_mcp.sandbox.patterns import protected_in
 from llm_do_mcp.sandbox.root import STATE_FOLDER, Root
 
@@ -132,17 +132,13 @@ def reached(found: Iterable[Root], libraries: Mapping[str, str]) -> Iterator[tup
     """
     for root in found:
         for name, folder in libraries.items():
-            if root.mode != "ro" and (_is_below(folder, root.path) or _is_below(root.path, folder)):
+            if root.mode != "ro" and (is_below(folder, root.path) or is_below(root.path, folder)):
                 yield root.alias, f"through it the library {name} could be written; name another folder, or mode: ro"
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(os.path.join(folder, ""))
 
 
 def _root(alias: str, settings: PathSettings, project: str, protected: tuple[str, ...]) -> Root:
     path = _place(settings.root, project)
-    if _is_below(project, path):
+    if is_below(project, path):
         protected = (*protected, *AS_A_WHOLE)
     root = Root(
         alias=alias,
@@ -166,9 +162,9 @@ def _complaint(root: str, project: str, *, absolute: bool) -> str | None:
         except ValueError as error:
             return str(error)
     place = _place(root, project)
-    if not _is_below(place, project) and not _is_absolute(root):
+    if not is_below(place, project) and not _is_absolute(root):
         return f"{quoted(root)} is a link out of the project; name the folder itself in the manifest"
-    if _is_below(place, project) and PRIVATE & {*map(fold, os.path.relpath(place, project).split(os.sep))}:
+    if is_below(place, project) and PRIVATE & {*map(fold, os.path.relpath(place, project).split(os.sep))}:
         return f"{quoted(root)} lies in {' or '.join(sorted(PRIVATE))}, which no worker can reach; name another folder"
     return f"{quoted(root)} is not a folder" if os.path.lexists(place) and not os.path.isdir(place) else None
 

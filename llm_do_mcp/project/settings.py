@@ -339,10 +339,28 @@ class ServerSideTool(Checked):
     blocked_domains: Texts | None = None
 
     @model_validator(mode="after")
-    def _of_one_list(self) -> ServerSideTool:
+    def _can_be_sent(self) -> ServerSideTool:
         if self.allowed_domains is not None and self.blocked_domains is not None:
             raise ValueError("allowed_domains and blocked_domains are not taken together; write one of them")
+        for key in ("allowed_domains", "blocked_domains"):
+            if getattr(self, key) == ():
+                raise ValueError(f"{key} names no domain; name one, or leave the key out")
+        limits = self.model_fields_set - {"tool_type"}
+        if self.tool_type == "code_execution" and limits:
+            raise ValueError(f"code_execution takes no {' and no '.join(sorted(limits))}; it has tool_type alone")
         return self
+
+
+def _each_once(tools: tuple[ServerSideTool, ...]) -> tuple[ServerSideTool, ...]:
+    names = [tool.tool_type for tool in tools]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name} stands in it {names.count(name)} times; write it once, with all its limits")
+    return tools
+
+
+ServerSideTools = Annotated[tuple[ServerSideTool, ...], AfterValidator(_each_once)]
+"""The tools that a worker's model may have of its provider, each once."""
 
 
 def narrowed(limits: Limits | None, asked: Limits | None) -> Limits:

@@ -22,7 +22,7 @@ from llm_do_mcp.project.settings import (
     Limits,
     ModelNames,
     SandboxSettings,
-    ServerSideTool,
+    ServerSideTools,
     ToolRules,
     Toolsets,
 )
@@ -56,6 +56,12 @@ def _some(patterns: Texts) -> Texts:
     return patterns
 
 
+def _not_blank(prompt: str) -> str:
+    if not prompt.strip():
+        raise ValueError("an empty prompt leaves out what the caller says; without the key, that is the prompt")
+    return prompt
+
+
 class WorkerFile(Checked):
     """The keys of a worker's file."""
 
@@ -69,7 +75,7 @@ class WorkerFile(Checked):
     compatible_models: Annotated[Texts, AfterValidator(_some)] | None = None
     instructions: Text | None = None
     system: Text | None = None
-    prompt: Text | None = None
+    prompt: Annotated[Text, AfterValidator(_not_blank)] | None = None
     params: dict[Text, Any] = Field(default_factory=dict)
     fragments: TextOrTexts = ()
     system_fragments: TextOrTexts = ()
@@ -86,7 +92,7 @@ class WorkerFile(Checked):
     approvals: tuple[ApprovalRule, ...] = ()
     sandbox: SandboxSettings | None = None
     attachment_policy: AttachmentPolicy | None = None
-    server_side_tools: tuple[ServerSideTool, ...] = ()
+    server_side_tools: ServerSideTools = ()
     limits: Limits | None = None
     locked: Flag = False
 

@@ -73,6 +73,11 @@ class Backend(Protocol[Handle]):
             mode: Permission bits; None for what the system gives a new file.
         """
 
+    def remove_file(self, base: Handle, name: str) -> None: ...
+
+    def remove_directory(self, base: Handle, name: str) -> None:
+        """Remove an empty directory."""
+
     def remove_abandoned(self, base: Handle, name: str) -> None:
         """Remove a left-over file, unless its writer may live."""
 

@@ -109,6 +109,12 @@ class NameByName:
             os.close(fd)
         _sync_directory(base.fd)
 
+    def remove_file(self, base: Descriptor, name: str) -> None:
+        os.unlink(name, dir_fd=base.fd)
+
+    def remove_directory(self, base: Descriptor, name: str) -> None:
+        os.rmdir(name, dir_fd=base.fd)
+
     def remove_abandoned(self, base: Descriptor, name: str) -> None:
         import fcntl  # here, so that this module can be imported where it is missing
 

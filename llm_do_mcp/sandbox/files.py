@@ -14,7 +14,7 @@ import stat
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -235,7 +235,7 @@ class Sandbox:
         Raises:
             SandboxError: The folder cannot be listed, or the pattern is none.
         """
-        root, directory = self._use(alias)
+        _, directory = self._use(alias)
         try:
             wanted = patterns.parse(pattern)
         except names.BadName as error:
@@ -248,27 +248,71 @@ class Sandbox:
         def may_hold_some(folder: tuple[str, ...]) -> bool:
             return patterns.may_match_below(wanted, below_top(folder))
 
+        def is_named(parts: tuple[str, ...]) -> bool:
+            return patterns.matches(wanted, below_top(parts))
+
         kept: list[tuple[tuple[str, ...], int]] = []
         total = 0
         skipped: list[str] = []
-        for found in directory.walk(top, descend=may_hold_some):
-            is_named = patterns.matches(wanted, below_top(found.parts)) and root.allows_suffix(found.parts[-1])
-            is_meant = is_named and found.kind != "directory" and self._is_visible(root, found.parts)
-            if not is_meant and found.kind != "unreadable":
+        for parts, size in self._files(alias, top, may_hold_some, is_named):
+            if isinstance(size, SandboxError):
+                skipped.append(str(size))
                 continue
-            try:
-                if found.kind == "link" and alias in self._unlinked:
-                    raise SandboxError(f"{_place(alias, found.parts)}: {NOT_FOLLOWED}")
-                kept.append((found.parts, _listed_size(alias, directory, found)))
-            except SandboxError as error:
-                skipped.append(str(error))
-                continue
+            kept.append((parts, size))
             total += 1
             if len(kept) > 4 * MAX_LISTED:  # bounded, however many files there are
                 kept = sorted(kept)[:MAX_LISTED]
         kept = sorted(kept)[:MAX_LISTED]
         more_skipped = max(0, len(skipped) - MAX_SKIPPED)
         return Listing(_entries(kept), total - len(kept), tuple(skipped[:MAX_SKIPPED]), more_skipped)
+
+    def first(self, alias: str, begun: str, most: int, shows: Callable[[str], bool]) -> tuple[str, ...]:
+        """The first paths that begin with a text, in upper or lower case: those in a folder before those further down.
+
+        Args:
+            most: How many: nothing further is looked at then, so that this takes no longer where there are more.
+            shows: Asked for each of these paths whether it may be shown.
+
+        Raises:
+            SandboxError: The root cannot be listed.
+        """
+        begun = begun.casefold()
+
+        def may_hold_some(folder: tuple[str, ...]) -> bool:
+            inside = f"{names.shown_path(folder)}/".casefold()
+            return inside.startswith(begun) or begun.startswith(inside)
+
+        def is_named(parts: tuple[str, ...]) -> bool:
+            return names.shown_path(parts).casefold().startswith(begun)
+
+        kept: list[tuple[tuple[str, ...], int]] = []
+        for parts, size in self._files(alias, (), may_hold_some, is_named):
+            if not isinstance(size, SandboxError) and shows(names.shown_path(parts)):
+                kept.append((parts, size))
+                if len(kept) == most:
+                    break
+        return tuple(entry.path for entry in _entries(kept))
+
+    def _files(
+        self,
+        alias: str,
+        top: tuple[str, ...],
+        may_hold_some: Callable[[tuple[str, ...]], bool],
+        is_named: Callable[[tuple[str, ...]], bool],
+    ) -> Iterator[tuple[tuple[str, ...], int | SandboxError]]:
+        """The regular files below a folder that are meant, with their sizes, or why one cannot be listed."""
+        root, directory = self._use(alias)
+        for found in directory.walk(top, descend=may_hold_some):
+            fits = found.kind != "directory" and is_named(found.parts) and root.allows_suffix(found.parts[-1])
+            if found.kind != "unreadable" and not (fits and self._is_visible(root, found.parts)):
+                continue
+            try:
+                if found.kind == "link" and alias in self._unlinked:
+                    raise SandboxError(f"{_place(alias, found.parts)}: {NOT_FOLLOWED}")
+                size: int | SandboxError = _listed_size(alias, directory, found)
+            except SandboxError as error:
+                size = error
+            yield found.parts, size
 
     def read_text(self, alias: str, rel: str, max_chars: int = 200_000, offset: int = 0) -> TextRead:
         """A part of a text file, in characters.

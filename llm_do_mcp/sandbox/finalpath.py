@@ -139,6 +139,12 @@ class OpenThenVerify:
                 os.unlink(temporary)
             raise
 
+    def remove_file(self, base: Place, name: str) -> None:
+        os.unlink(self._below(base, (name,)))
+
+    def remove_directory(self, base: Place, name: str) -> None:
+        os.rmdir(self._below(base, (name,)))
+
     def remove_abandoned(self, base: Place, name: str) -> None:
         path = self._below(base, (name,))
         if time.time() - os.lstat(path).st_mtime >= _ABANDONED_AFTER:

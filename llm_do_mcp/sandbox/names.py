@@ -156,6 +156,17 @@ def below(path: str, folder: str) -> tuple[str, ...] | None:
     return tuple(found[len(above) :]) if found[: len(above)] == above else None
 
 
+def is_below(path: str, folder: str) -> bool:
+    """Whether a path is a folder or lies in it; both as for `below`."""
+    return below(path, folder) is not None
+
+
+def at_home(path: str) -> str:
+    """A path of the host as a person would write it: one in the home folder with `~`."""
+    home = os.path.expanduser("~")
+    return os.path.join("~", os.path.relpath(path, home)) if path != home and is_below(path, home) else path
+
+
 def new_leftover() -> str:
     """A name for a file that is being written; it is left over where its writer is killed."""
     return f".llm-do.{os.urandom(8).hex()}.tmp"

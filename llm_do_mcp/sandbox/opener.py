@@ -281,6 +281,26 @@ class Directory:
             self._backend.replace_file(folder, parts[-1], data, mode=mode)
         return mode is None
 
+    def remove(self, rel: Name, *, emptied: bool = False) -> None:
+        """Remove a file. What `write_atomic` would refuse is refused.
+
+        Args:
+            rel: The file.
+            emptied: Whether the folders above it go that are empty then.
+
+        Raises:
+            FileMissing, SandboxError: Nothing was changed.
+        """
+        parts = self.parts(rel)
+        with self._explained(parts, follow=False):
+            folder = self._folder(parts[:-1], make=False)
+            if self._mode_of_replaced(folder, parts) is None:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+            self._backend.remove_file(folder, parts[-1])
+        with contextlib.suppress(OSError):  # something else is in it
+            for above in range(len(parts) - 1 if emptied else 0, 0, -1):
+                self._backend.remove_directory(self._folder(parts[: above - 1], make=False), parts[above - 1])
+
     def remove_leftovers(self) -> None:
         """Remove the half-written files of writers that were killed."""
         for found in self._walk((), _everything):

@@ -10,8 +10,14 @@ MAX_VALUES = 100
 """What the protocol allows."""
 
 
-def completed(values: Iterable[str], begun: str) -> Completion:
-    """The values that begin with what was typed, whatever the case."""
+def completed(values: Iterable[str], begun: str, *, more: bool = False) -> Completion:
+    """The values that begin with what was typed, whatever the case; how many, unless not all of them are known.
+
+    Args:
+        values: Those that are known.
+        begun: What was typed.
+        more: There are others, which are not among these.
+    """
     fitting = [value for value in dict.fromkeys(values) if value.casefold().startswith(begun.casefold())]
-    more = len(fitting) > MAX_VALUES
-    return Completion(values=fitting[:MAX_VALUES], total=len(fitting), has_more=more)
+    more = more or len(fitting) > MAX_VALUES
+    return Completion(values=fitting[:MAX_VALUES], total=None if more else len(fitting), has_more=more)

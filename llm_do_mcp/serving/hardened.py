@@ -14,7 +14,6 @@ from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.mcpserver import MCPServer, RequestStateSecurity
 from mcp.types import Completion, CompletionArgument
 
-from llm_do_mcp.runtime.state import request_state_keys
 from llm_do_mcp.serving.news import Lists, News
 from llm_do_mcp.serving.reading import Reference, completes
 from llm_do_mcp.serving.room import Room
@@ -56,9 +55,7 @@ class HardenedServer(MCPServer[None]):
             name,
             version=__version__,
             instructions=instructions,
-            request_state_security=RequestStateSecurity(
-                codec=LazyCodec(lambda: request_state_keys(folder)), ttl=STATE_TTL_S
-            ),
+            request_state_security=RequestStateSecurity(codec=LazyCodec(folder), ttl=STATE_TTL_S),
             log_level="WARNING",
             cache_hints={method: CacheHint(FRESH_MS) for method in CACHED},
             subscriptions=self.news.bus,
@@ -89,6 +86,10 @@ class HardenedServer(MCPServer[None]):
         """Wait until a run has come further; whether it still goes on here."""
         raise NotImplementedError
 
+    def lasts(self, tool: str) -> bool:
+        """Whether calls of a tool may take as long as a worker does, or a person who is asked."""
+        raise NotImplementedError
+
     # ---- how it runs
 
     def guard(self) -> None:
@@ -100,7 +101,8 @@ class HardenedServer(MCPServer[None]):
         raise NotImplementedError
 
     def end(self) -> None:
-        """The server is about to end: calls in flight return now, and say how the results of their runs are had."""
+        """The server is about to end: calls in flight return now, and say how the results of their runs are had; who
+        listens for news is told that there will be none."""
         raise NotImplementedError
 
     async def aclose(self) -> None:
@@ -111,7 +113,7 @@ class HardenedServer(MCPServer[None]):
         """Serve over stdio, hardened, and let go of everything at the end of input."""
         self.guard()
         with ends_in_time() as clock:
-            once, room = threading.Lock(), Room()
+            once, room = threading.Lock(), Room(self.lasts)
             self._lowlevel_server.middleware.append(room.gate)
 
             def at_end() -> None:

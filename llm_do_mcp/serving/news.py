@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.subscriptions import (
     InMemorySubscriptionBus,
+    ListenHandler,
     PromptsListChanged,
     ResourcesListChanged,
     ResourceUpdated,
@@ -27,7 +28,13 @@ from mcp.server.subscriptions import (
     ToolsListChanged,
 )
 from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS, EmptyResult, SubscribeRequestParams, UnsubscribeRequestParams
+from mcp.types import (
+    INVALID_PARAMS,
+    EmptyResult,
+    SubscribeRequestParams,
+    SubscriptionsListenRequestParams,
+    UnsubscribeRequestParams,
+)
 from pydantic import BaseModel
 
 from llm_do_mcp.errors import RunError
@@ -81,6 +88,7 @@ class News:
         grows: Callable[[str], Awaitable[bool]],
     ) -> None:
         self.bus = InMemorySubscriptionBus()
+        self._listeners = ListenHandler(self.bus)
         self._lists, self._stirred, self._traced, self._grows = lists, stirred, traced, grows
         self._known: dict[str, Sequence[BaseModel]] = {}
         self._beginning = asyncio.Lock()
@@ -91,11 +99,13 @@ class News:
     def attach(self, server: Any) -> None:
         """Have a server (the SDK's low-level one) tell what is news, and say that it does."""
         server.middleware.append(self._see)
+        server.add_request_handler(_LISTEN, SubscriptionsListenRequestParams, self._listeners)  # which can be ended
         server.add_request_handler(_SUBSCRIBE, SubscribeRequestParams, self._subscribe)
         server.add_request_handler(_UNSUBSCRIBE, UnsubscribeRequestParams, self._unsubscribe)
 
     def end(self) -> None:
-        """Tell nothing any more."""
+        """Tell nothing any more; who listens is told that this is the end."""
+        self._listeners.close()
         for task in self._tasks():
             task.cancel()
 

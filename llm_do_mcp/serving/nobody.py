@@ -60,6 +60,8 @@ class Nobody:
         self._told: set[str] = set()
         self._silences = Silences()
         self._inviting: list[object] = []
+        self._along: set[tuple[str, str]] = set()
+        """Questions that a client has taken along, by run and key, until it is said to be silent."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -84,7 +86,7 @@ class Nobody:
 
     async def undecided(self, run: str, question: Question, answer: Answer, context: Context[None, Any]) -> None:
         """Deal with what a client brought for a question, where that leaves it open: it would bring the same again."""
-        if answer.silence and self._engine.question(run, question.key) is not None:
+        if answer.silence and await self._engine.is_open(run, question.key):
             await self.silent(run, (question,), context)
 
     # ---- what becomes of their questions
@@ -104,21 +106,30 @@ class Nobody:
         for question in questions:
             if self.denies and question.kind != "in_doubt":
                 await self._engine.answer(run, question.key, Answer(silence=why, by=DENIED_BY))
-        waiting = [question for question in questions if self._engine.question(run, question.key) is not None]
+        waiting = [question for question in questions if await self._engine.is_open(run, question.key)]
         if waiting:
             await self._tell(run, context)
         return bool(waiting)
 
     def later(self, run: str, questions: Sequence[Question], seconds: float, context: Context[None, Any]) -> None:
-        """Deal with questions that are still open after a while: a client took them along and did not come back."""
+        """Deal with questions that are still open after a while: a client took them along and did not come back.
+
+        Those that were taken along before, and for which that while is not over, are dealt with then.
+        """
+        new = {(run, question.key): question for question in questions if (run, question.key) not in self._along}
 
         async def wait() -> None:
-            await asyncio.sleep(seconds)
-            left = [question for question in questions if self._engine.question(run, question.key) is not None]
+            try:
+                await asyncio.sleep(seconds)
+            finally:
+                self._along -= new.keys()
+            left = [question for question in new.values() if await self._engine.is_open(run, question.key)]
             if left:
                 await self.silent(run, left, context)
 
-        self._keep(wait())
+        if new:
+            self._along |= new.keys()
+            self._keep(wait())
 
     async def invitation(self, run: str) -> ElicitRequestURLParams | None:
         """The approval page for a client that opens addresses; None where its person was invited before.

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from llm_do_mcp.runtime.engine import Engine
@@ -29,13 +29,13 @@ class Progress:
         self._news = asyncio.Event()
         self._sent = 0
 
-    @asynccontextmanager
-    async def of(self, engine: Engine, run: str) -> AsyncIterator[None]:
-        """While the block runs, tell the client how the run gets on."""
+    def of(self, engine: Engine, run: str) -> AbstractAsyncContextManager[None]:
+        """While the block runs, tell the client how the run gets on, if it asked for that."""
         meta = self._context.request_context.meta or {}
-        if meta.get("progress_token") is None:
-            yield
-            return
+        return contextlib.nullcontext() if meta.get("progress_token") is None else self._told(engine, run)
+
+    @asynccontextmanager
+    async def _told(self, engine: Engine, run: str) -> AsyncIterator[None]:
         began = time.monotonic()
         with engine.listening(run, self._listen):
             sender = asyncio.create_task(self._send(engine, run, began))

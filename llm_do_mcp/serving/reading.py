@@ -37,7 +37,7 @@ from llm_do_mcp.serving.caller import caller
 from llm_do_mcp.serving.present import Present
 from llm_do_mcp.serving.results import ERROR_CHARS
 from llm_do_mcp.serving.surface import Published
-from llm_do_mcp.toolsets.filesystem import declare_attach
+from llm_do_mcp.toolsets.filesystem import declare_attach, declare_completion
 
 Reference = PromptReference | ResourceTemplateReference
 Complete = Callable[[Reference, CompletionArgument], Awaitable[Completion]]
@@ -128,7 +128,7 @@ class Reading:
         """The values of an argument of a prompt, or in an address, that begin with what was typed."""
         with self._refusing():
             await self._present.look()
-            return completions.completed(await self._values(reference, argument.name), argument.value)
+            return completions.completed(await self._values(reference, argument), argument.value)
 
     @contextlib.contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -164,20 +164,24 @@ class Reading:
             raise InvalidInput(done.error)
         return done.output
 
-    async def _values(self, reference: Reference, argument: str) -> Iterable[str]:
+    async def _values(self, reference: Reference, argument: CompletionArgument) -> Iterable[str]:
+        """Values of an argument: of many, at least the first that begin with what was typed."""
         if isinstance(reference, PromptReference):
             found = self._present.tools.get(reference.name)
             whole = found.input_schema if found is not None and found.is_worker else {}
-            return fields.offered(whole.get("properties", {}).get(argument), whole)
-        if reference.uri == resources.RUN and argument == "run_id":
+            return fields.offered(whole.get("properties", {}).get(argument.name), whole)
+        if reference.uri == resources.RUN and argument.name == "run_id":
             mine = caller().principal
             return [row.id for row in await self._engine.runs() if mine in ("", row.principal)]
         named = resources.file_named(reference.uri, self.base)
-        listing = None if named is None or argument != "path" else self._listing(named[0])
+        listing = None if named is None or argument.name != "path" else self._listing(named[0])
         if listing is None or listing.declaration is None:
             return ()
-        output = await self._at_once(listing.declaration, listing.to_input({}), listing)
-        return [str(file["path"]) for file in listing.to_output(output)["files"]]
+        roots = [Root.from_json(root) for root in listing.declaration.options["roots"]]
+        value = {"path": listing.alias, "begun": argument.value}
+        # One more than is offered: whether there are more is told, and how many would take a look at all of them.
+        paths: list[str] = await self._at_once(declare_completion(roots, completions.MAX_VALUES + 1), value, listing)
+        return paths
 
     def _listing(self, alias: str) -> Published | None:
         tools = self._present.tools.values()

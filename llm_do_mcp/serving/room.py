@@ -1,22 +1,29 @@
 """Room for what a client has not read yet.
 
-A client that does not read leaves its answers with the server. As long as they are more than a server should have to
-keep, nothing further is read from it, and nothing of what it has asked is begun. How large an answer is, is known only
-once it is there: so not everything is begun at once, either. What lasts (a worker, a person who is asked) gives up its
-place to the next.
+A client that does not read leaves its messages with the server: answers, errors, news. As long as they are more than a
+server should have to keep, nothing further is read from it, and nothing of what it has asked is begun. How large an
+answer is, is known only once it is there: so not everything is begun at once, either. What lasts (a worker, a person
+who is asked) keeps nobody waiting: it needs no place, or gives it up to the next.
+
+That is for the one client of a stdio server. Of HTTP's many none may keep the others waiting: they share the places
+only, and what they do not read has its end in `http/unread.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
-ENOUGH = 16 << 20
-"""Characters of answers that wait to be read, beyond which nothing is begun."""
+ENOUGH = 32 << 20
+"""Bytes, about, of messages that wait to be read, beyond which nothing is begun."""
+BESIDES = 8 << 10
+"""What a message that waits takes besides: about what its task does."""
+EACH = 64
+"""What each value in it takes, besides the characters of a text."""
 AT_ONCE: Mapping[str, int] = {"tools/call": 64, "resources/read": 4, "prompts/get": 4}
 """How many requests of a kind are begun at once, where their answers can be large: as large as whole files, some."""
 LASTS_S = 2.0
@@ -24,9 +31,14 @@ LASTS_S = 2.0
 
 
 class Room:
-    """What one connection has room for."""
+    """What a server has room for.
 
-    def __init__(self) -> None:
+    Args:
+        lasts: Whether calls of a tool last.
+    """
+
+    def __init__(self, lasts: Callable[[str], bool]) -> None:
+        self._lasts = lasts
         self._taken = 0
         self._free = asyncio.Event()
         self._places = {method: asyncio.Semaphore(count) for method, count in AT_ONCE.items()}
@@ -38,9 +50,9 @@ class Room:
             await self._free.wait()
 
     @contextmanager
-    def taken(self, answer: Any) -> Iterator[None]:
-        """While the block runs, an answer waits to be read."""
-        size = _characters(answer)
+    def taken(self, *parts: Any) -> Iterator[None]:
+        """While the block runs, a message of these parts waits to be read."""
+        size = BESIDES + _size(parts)
         self._taken += size
         try:
             yield
@@ -52,20 +64,24 @@ class Room:
         """Begin what was asked once there is room: a middleware of the server's."""
         if (places := self._places.get(ctx.method)) is None:
             return await call_next(ctx)
-        await places.acquire()
         with ExitStack() as place:
-            place.callback(places.release)
+            if ctx.method != "tools/call" or not self._lasts(str((ctx.params or {}).get("name"))):
+                await places.acquire()
+                place.callback(places.release)
             await self.free()
-            lasts = asyncio.get_running_loop().call_later(LASTS_S, place.close)
+            later = asyncio.get_running_loop().call_later(LASTS_S, place.close)
             try:
                 return await call_next(ctx)
             finally:
-                lasts.cancel()
+                later.cancel()
 
 
-def _characters(value: Any) -> int:
+def _size(value: Any) -> int:
+    size = EACH
     if isinstance(value, str):
-        return len(value)
-    if isinstance(value, dict):
-        return sum(_characters(item) for item in value.values())
-    return sum(_characters(item) for item in value) if isinstance(value, list) else 0
+        size += len(value)
+    elif isinstance(value, dict):
+        size += sum(_size(key) + _size(item) for key, item in value.items())
+    elif isinstance(value, list | tuple):
+        size += sum(map(_size, value))
+    return size

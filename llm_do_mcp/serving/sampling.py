@@ -97,8 +97,7 @@ class Sampling:
         if is_turn:
             self._engine.sampled(run, key, _checked(request, result))
         else:
-            unusable = unavailable(request, "the client's answer is unusable: it is no turn of a model", _OTHER)
-            self._engine.sampled(run, key, unusable)
+            self._engine.sampled(run, key, _unusable(request))
         return True
 
     def _ask(
@@ -128,13 +127,14 @@ class Sampling:
 
 
 async def _ask(request: Request, params: CreateMessageRequestParams, context: Context[None, Any]) -> Reply | ModelError:
-    kind: type[Any] = CreateMessageResultWithTools if params.tools else CreateMessageResult
+    asked = CreateMessageRequest(params=params)
     try:
-        return _checked(request, await back.ask(context, CreateMessageRequest(params=params), kind))
+        # That one also holds an array of blocks, which a turn without tools may come in too.
+        return _checked(request, await back.ask(context, asked, CreateMessageResultWithTools))
     except MCPError as error:
         return unavailable(request, f"the client did not answer: {error.error.message}", _OTHER)
-    except Exception as error:  # what is no result at all
-        return unavailable(request, f"the client's answer is unusable: {error}", _OTHER)
+    except Exception:  # what is no result at all
+        return _unusable(request)
 
 
 # ---- what is asked
@@ -195,7 +195,7 @@ def _messages(message: Mapping[str, Any], request: Request) -> Iterator[Sampling
 def _block(block: Block, request: Request) -> SamplingMessageContentBlock | None:
     """A block, or None for one that is only for the model that made it."""
     if block["type"] == "text":
-        return TextContent(type="text", text=block["text"]) if block["text"] else None
+        return TextContent(type="text", text=block["text"]) if block["text"].strip() else None
     if block["type"] == "tool_use":
         return ToolUseContent(type="tool_use", id=block["id"], name=block["name"], input=block["input"])
     if block["type"] == "tool_result":
@@ -218,6 +218,10 @@ def _attachment(block: Block, request: Request) -> SamplingMessageContentBlock:
 
 
 # ---- what comes back
+
+
+def _unusable(request: Request) -> ModelError:
+    return unavailable(request, "the client's answer is unusable: it is no turn of a model", _OTHER)
 
 
 def _checked(request: Request, result: Sampled) -> Reply | ModelError:

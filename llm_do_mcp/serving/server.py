@@ -163,8 +163,6 @@ class ProjectServer(HardenedServer):
         self._sampling = Sampling(self.engine)
         self._handed = HandedOver(self.engine)
         self._sessions = Sessions(os.path.realpath(folder))
-        self._taken: set[tuple[str, str]] = set()
-        """Questions that clients of tasks have been given, by run and key."""
         self._ending = False
         self._watch = Watch()
         super().__init__(project.name, instructions(self.bench), folder, None if together else Tasks(self))
@@ -189,6 +187,10 @@ class ProjectServer(HardenedServer):
     def offers(self, name: str) -> bool:
         """Whether a tool of this name is, or would be but for an error in its worker, published."""
         return self._present.offers(name)
+
+    def lasts(self, tool: str) -> bool:
+        """Whether calls of a tool may take as long as a worker does, or a person who is asked."""
+        return (published := self.tools.get(tool)) is not None and published.lasts
 
     async def list_tools(self) -> list[Tool]:
         """The tools that are published now, as far as the caller may call them."""
@@ -268,6 +270,7 @@ class ProjectServer(HardenedServer):
     def end(self) -> None:
         """The server is about to end: calls in flight return now, and say how the results of their runs are had."""
         self.leave()
+        self.news.end()
         for call in tuple(self._in_flight):
             call.cancel()
 
@@ -338,10 +341,7 @@ class ProjectServer(HardenedServer):
             return Standing(row, await self._result(run, event, None, context))
         waiting = await self._waiting(run)
         if waiting and self._can_ask(context):
-            if new := [question for question in waiting if (run, question.key) not in self._taken]:
-                self._taken = {taken for taken in self._taken if self.engine.drives(taken[0])}
-                self._taken.update((run, question.key) for question in new)
-                self._taken_along(run, new, context)
+            self._taken_along(run, waiting, context)
             return Standing(row, wanted={**turns, **_forms(waiting)})
         if waiting and not turns and await self._nobody.answers(run, waiting, "cannot_ask", context):
             returns = self._waits(await self.engine.recorded(run), waiting)

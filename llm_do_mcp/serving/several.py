@@ -75,6 +75,10 @@ class SeveralProjects(HardenedServer):
         server = await self._server_of(name, run if state is None else state.run)
         return await server.call_tool(name, arguments, context)
 
+    def lasts(self, tool: str) -> bool:
+        """Whether calls of a tool may take as long as a worker does, or a person who is asked."""
+        return any(server.lasts(tool) for server in self._servers)
+
     async def list_prompts(self) -> list[Prompt]:
         """The exported workers of all projects."""
         return [prompt for server in self._servers for prompt in await server.list_prompts()]
@@ -107,7 +111,8 @@ class SeveralProjects(HardenedServer):
         if reference.uri != RUN:
             return await (await self._at(reference.uri)).reading.complete(reference, argument)
         found = [await server.reading.complete(reference, argument) for server in self._servers]
-        return completed((value for one in found for value in one.values), argument.value)
+        values = (value for one in found for value in one.values)
+        return completed(values, argument.value, more=any(one.has_more for one in found))
 
     # ---- runs as tasks, see `tasks.py`
 
@@ -164,6 +169,7 @@ class SeveralProjects(HardenedServer):
 
     def end(self) -> None:
         """The server is about to end."""
+        self.news.end()
         for server in self._servers:
             server.end()
 

@@ -6,26 +6,32 @@ when a state is sealed or opened, so that all instances on one store seal with a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 
 from mcp.server.request_state import AESGCMRequestStateCodec
+
+from llm_do_mcp.runtime.state import exposed_keys, request_state_keys
+from llm_do_mcp.serving.trouble import Trouble
 
 
 class LazyCodec:
     """The SDK's AES-GCM codec.
 
     Args:
-        keys: Gives the keys as they are now, the one that seals first.
+        folder: The state folder.
     """
 
-    def __init__(self, keys: Callable[[], Sequence[bytes]]) -> None:
-        self._keys = keys
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._known: Sequence[bytes] = ()
         self._codec: AESGCMRequestStateCodec
+        self._trouble = Trouble()
 
     def _opened(self) -> AESGCMRequestStateCodec:
-        if (keys := self._keys()) != self._known:
+        if (keys := request_state_keys(self._folder)) != self._known:
             self._known, self._codec = keys, AESGCMRequestStateCodec(keys)
+        self._trouble.is_now(exposed_keys(self._folder))
         return self._codec
 
     def seal(self, payload: bytes) -> str:

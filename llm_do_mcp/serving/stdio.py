@@ -148,12 +148,9 @@ class _Writing(_Stream):
 
     async def send(self, item: SessionMessage) -> None:
         message = item.message
-        for part in ("id", "result", "params"):
-            _clean_part(message, part)
-        if (error := getattr(message, "error", None)) is not None:
-            _clean_part(error, "message")
-            _clean_part(error, "data")
-        with self._room.taken(getattr(message, "result", None)):
+        error = getattr(message, "error", None)
+        parts = *_cleaned(message, "id", "result", "params"), *_cleaned(error, "message", "data")
+        with self._room.taken(*parts):
             async with self._one:
                 try:
                     await self._out.write(message.model_dump_json(by_alias=True, exclude_unset=True) + "\n")
@@ -162,7 +159,9 @@ class _Writing(_Stream):
                     raise anyio.BrokenResourceError from None
 
 
-def _clean_part(whole: Any, part: str) -> None:
-    value = getattr(whole, part, None)
-    if value is not None:
-        setattr(whole, part, clean(value))
+def _cleaned(whole: Any, *parts: str) -> Iterator[Any]:
+    """Make parts of a message valid Unicode; those that are there."""
+    for part in parts:
+        if (value := getattr(whole, part, None)) is not None:
+            setattr(whole, part, clean(value))
+            yield value

@@ -20,6 +20,7 @@ from llm_do_mcp.project.settings import AttachmentPolicy
 from llm_do_mcp.runtime.function import JSON, Declaration
 from llm_do_mcp.runtime.lock import CLIENT
 from llm_do_mcp.runtime.policy import Rule
+from llm_do_mcp.sandbox.names import is_below
 from llm_do_mcp.sandbox.root import Root
 from llm_do_mcp.serving.caller import Scope
 from llm_do_mcp.serving.changes import Changes
@@ -92,6 +93,11 @@ class Published:
         return self.function == "files.read" or (self.is_worker and self.output_schema is not None)
 
     @property
+    def lasts(self) -> bool:
+        """Whether a call of it may take as long as a worker does, or a person who is asked."""
+        return self.is_worker or not self.read_only or self.name in FOLLOWING
+
+    @property
     def scope(self) -> Scope:
         """What a caller's token must allow, where the server asks for one."""
         if self.name == RUN_APPROVE:
@@ -124,7 +130,7 @@ def publish(bench: Workbench, *, approve_tool: bool = False, beside: bool = Fals
     for root in roots:
         tools += _files(bench, root, client)
     settings = project.manifest.publish
-    if settings.te is not False and project.manifest.tool_envelope.enabled:
+    if settings.te is not False:
         restricted = rules.restricted(roots, client, "client")
         tools += [_search(declaration, client) for declaration in search.declare(project, roots, restricted)]
     if beside:
@@ -308,8 +314,7 @@ def _roots(bench: Workbench, workers: tuple[Worker, ...]) -> tuple[Root, ...]:
 
 def _place(folder: str, project: str) -> str:
     """A folder as the manifest would name it."""
-    inside = folder == project or folder.startswith(os.path.join(project, ""))
-    return f"./{os.path.relpath(folder, project)}".replace(os.sep, "/") if inside else folder
+    return f"./{os.path.relpath(folder, project)}".replace(os.sep, "/") if is_below(folder, project) else folder
 
 
 def _files(bench: Workbench, root: Root, client: tuple[Rule, ...]) -> list[Published]:

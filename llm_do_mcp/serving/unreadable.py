@@ -16,7 +16,8 @@ from pydantic import ValidationError
 LOOKED_AT = 1 << 20
 """Characters of a line that is no JSON in which its id is looked for."""
 
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[][{}:,]|[^][{}:,"\s]+')
+# A text may be cut off. What is taken is never given back: a line of quotes would be looked through once for each.
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[][{}:,]|[^][{}:,"\s]++', re.DOTALL)
 _WHOLE_NUMBER = re.compile(r"-?\d{1,100}")
 
 

@@ -54,6 +54,7 @@ class ToolHost:
         libraries: Name → folder of the project's libraries.
         admit: Called in a thread before a module is imported; raises `ProjectError` where it must not be.
         refused: Why no Python may be loaded (`--no-import-tools`): nothing is ever started then. None where it may.
+        prints_to: An open file to which what the tools print goes; None for our error output.
         start_timeout: Seconds until a started process must answer.
         import_timeout: Seconds that the import of a module may take.
         cancel_grace: Seconds that a cancelled call has to end by itself.
@@ -69,13 +70,14 @@ class ToolHost:
         libraries: Mapping[str, str] | None = None,
         admit: Callable[[str], None] | None = None,
         refused: str | None = None,
+        prints_to: int | None = None,
         start_timeout: float = 10.0,
         import_timeout: float = 10.0,
         cancel_grace: float = 0.5,
         drain: float = 10.0,
     ) -> None:
         root = os.path.abspath(project_root)
-        self._processes = Processes(root, python, env, libraries or {}, refused, start_timeout)
+        self._processes = Processes(root, python, env, libraries or {}, refused, prints_to, start_timeout)
         self._started_with = json.dumps([python, sorted(env)]) if python or env else ""
         self._admit = admit
         self._import_timeout = import_timeout

@@ -48,6 +48,7 @@ class Host:
         env: dict[str, str],
         ended: Callable[[Host], None],
         libraries: Mapping[str, str],
+        prints_to: int | None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._exchanges: dict[int, Exchange] = {}
@@ -62,7 +63,9 @@ class Host:
         self.called = False
         self.started: asyncio.Future[str | None] = self._loop.create_future()
         self.killed: str | None = None
-        self.process = HostProcess(python, root, env, lambda frame: self._from_thread(self._receive, frame), libraries)
+        self.process = HostProcess(
+            python, root, env, lambda frame: self._from_thread(self._receive, frame), libraries, prints_to
+        )
         self.process.ended.add_done_callback(lambda ended: self._from_thread(self._died, ended.result()))
 
     def begin(self, request: Frame) -> Exchange:

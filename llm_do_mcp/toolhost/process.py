@@ -2,7 +2,7 @@
 
 It is a process group of its own, so that a Ctrl-C in the server's terminal does not reach it, nothing that it signals
 is ours, and what its tools started dies with it (on Windows only the process itself). Its output, and what its tools
-print, goes to the server's error output: never to the standard output, which belongs to the protocol.
+print, goes to the server's error output, or to a file: never to the standard output, which belongs to the protocol.
 
 Pipes and the end of a process are watched by threads, not by the event loop, so that it works the same on every
 platform and loop, and a tool host that does not read cannot block the server.
@@ -67,6 +67,7 @@ class HostProcess:
         env: Its whole environment.
         receive: Called with each frame that it sends, in a thread of ours.
         libraries: Name → folder, absolute, of the project's libraries.
+        prints_to: An open file to which its output goes; None for the server's error output.
 
     Attributes:
         ended: Done when the process has ended and all its frames were received; says how it ended.
@@ -82,6 +83,7 @@ class HostProcess:
         env: Mapping[str, str],
         receive: Callable[[frames.Frame], None],
         libraries: Mapping[str, str],
+        prints_to: int | None = None,
     ) -> None:
         self.ended: Future[str] = Future()
         self.ended.set_running_or_notify_cancel()  # whoever stops waiting for it cannot cancel it for the others
@@ -92,7 +94,8 @@ class HostProcess:
         life, self._life = os.pipe()
         theirs = (requests, replies, life)
         try:
-            self._popen = _popen(python, root, env, theirs, libraries)
+            output = _error_output() if prints_to is None else prints_to
+            self._popen = _popen(python, root, env, theirs, libraries, output)
         except OSError as error:
             for descriptor in (self._requests, self._replies, self._life):
                 os.close(descriptor)
@@ -152,7 +155,12 @@ class HostProcess:
 
 
 def _popen(
-    python: str, root: str, env: Mapping[str, str], theirs: tuple[int, int, int], libraries: Mapping[str, str]
+    python: str,
+    root: str,
+    env: Mapping[str, str],
+    theirs: tuple[int, int, int],
+    libraries: Mapping[str, str],
+    output: int,
 ) -> subprocess.Popen[bytes]:
     """Starts host.py, which inherits the three pipe ends and nothing else."""
     folders = (root, json.dumps(dict(libraries)))
@@ -167,8 +175,8 @@ def _popen(
             cwd=root,
             env=env,
             stdin=subprocess.DEVNULL,
-            stdout=_error_output(),
-            stderr=_error_output(),
+            stdout=output,
+            stderr=output,
             startupinfo=subprocess.STARTUPINFO(lpAttributeList={"handle_list": handles}),
             creationflags=subprocess.CREATE_NEW_PROCESS_GROUP,
         )
@@ -177,8 +185,8 @@ def _popen(
         cwd=root,
         env=env,
         stdin=subprocess.DEVNULL,
-        stdout=_error_output(),
-        stderr=_error_output(),
+        stdout=output,
+        stderr=output,
         pass_fds=theirs,
         start_new_session=True,
     )

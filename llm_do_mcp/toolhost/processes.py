@@ -26,6 +26,7 @@ class Processes:
         env: Names of environment variables that they get besides the basics.
         libraries: Name → folder of the project's libraries.
         refused: Why none may be started, or None.
+        prints_to: An open file to which what they print goes, or None.
         start_timeout: Seconds until a started process must answer.
     """
 
@@ -36,6 +37,7 @@ class Processes:
         env: Collection[str],
         libraries: Mapping[str, str],
         refused: str | None,
+        prints_to: int | None,
         start_timeout: float,
     ) -> None:
         self._root = root
@@ -43,6 +45,7 @@ class Processes:
         self._env = tuple(env)
         self._libraries = dict(libraries)
         self._refused = refused
+        self._prints_to = prints_to
         self._start_timeout = start_timeout
         self._current: Host | None = None
         self._alive: set[Host] = set()
@@ -75,7 +78,8 @@ class Processes:
     def _start(self) -> Host:
         python = interpreter(self._python, self._root)
         # Waits only until the program is loaded, a few milliseconds; a thread for it would let two start.
-        host = Host(python, self._root, environment(self._env, os.environ), self._forget, self._libraries)
+        env = environment(self._env, os.environ)
+        host = Host(python, self._root, env, self._forget, self._libraries, self._prints_to)
         self._alive.add(host)
         return host
 

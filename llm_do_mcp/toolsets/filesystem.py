@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from llm_do_mcp.models.attachments import attachment
@@ -21,10 +22,15 @@ from llm_do_mcp.sandbox.files import NOTHING, Handles, Sandbox
 from llm_do_mcp.sandbox.names import one_spelling
 from llm_do_mcp.sandbox.opener import WouldWait
 from llm_do_mcp.sandbox.root import Root
+from llm_do_mcp.toolsets.envelope import MOST_CHARS
 from llm_do_mcp.toolsets.rules import telling_apart
 
 READ_CHARS = 200_000
 """Characters that a read gives where the caller does not say."""
+FILE_CHARS = 45
+"""What a file of a listing takes besides its path and size, where results show it."""
+MORE_CHARS = 200
+"""What it takes to say that there are more."""
 
 _MODES = {"ro": "read only", "rw": "read and write", "out": "write; shows only what this run wrote"}
 
@@ -103,7 +109,7 @@ def bind(declaration: Declaration, handles: Handles, session: set[tuple[str, str
         return Sandbox(roots, written, unlinked=unlinked, handles=handles, waits=waits)
 
     operation, preview = {
-        "files.list": (_list, _preview_of("list files in")),
+        "files.list": (_complete if declaration.shown == COMPLETE else _list, _preview_of("list files in")),
         "files.read": (_attach if declaration.shown == ATTACH else _read, _preview_of("read the file")),
         "files.write": (_write, _preview_write),
     }[declaration.name]
@@ -121,6 +127,34 @@ def bind(declaration: Declaration, handles: Handles, session: set[tuple[str, str
         return await in_thread(preview, sandbox(call), call)
 
     return Function(declaration, execute, shown)
+
+
+# ---- completions: a listing of the first that begin so
+
+COMPLETE = "complete_path"
+
+
+def declare_completion(roots: Sequence[Root], most: int) -> Declaration:
+    """Listing the first paths of a root that begin with a text: the same function as listing, for policy and record.
+
+    Args:
+        roots: Where they may be.
+        most: How many.
+    """
+    return Declaration(
+        name="files.list",
+        shown=COMPLETE,
+        description="List the paths that begin so.",
+        input_schema=_object({"path": {"type": "string"}, "begun": {"type": "string"}}, ["path", "begun"]),
+        risk="read",
+        toolset="filesystem",
+        options={"roots": [root.to_json() for root in roots], "most": most},
+    )
+
+
+def _complete(sandbox: Sandbox, call: Call) -> JSON:
+    alias, listable, most = call.input["path"], _listable(call), call.function.declaration.options["most"]
+    return list(sandbox.first(alias, call.input["begun"], most, lambda path: listable(f"{alias}/{path}")))
 
 
 # ---- attachments: a read whose result is a blob of the run
@@ -166,13 +200,29 @@ def _list(sandbox: Sandbox, call: Call) -> JSON:
     files = [{"path": f"{alias}/{entry.path}", "bytes": entry.bytes} for entry in listing.entries]
     listable = _listable(call)
     kept = [file for file in files if listable(str(file["path"]))]
-    found: dict[str, JSON] = {"files": kept, "total": len(kept) + listing.more}
+    found: dict[str, JSON] = {"files": [], "total": len(kept) + listing.more}
     skipped = [*listing.skipped, *([f"and {listing.skipped_more} more"] if listing.skipped_more else [])]
     if len(kept) < len(files):
         skipped.append(f"{len(files) - len(kept)} that the policy does not let you list with what is around them")
     if skipped:
         found["skipped"] = skipped
+    found["files"] = shown = kept[: _fitting(kept, MOST_CHARS - MORE_CHARS - len(_shown(found)))]
+    if more := found["total"] - len(shown):
+        found["more"] = f"{more} more, after these in the order of names; list a part by a pattern: src/**, [m-z]*"
     return found
+
+
+def _fitting(files: Sequence[Mapping[str, JSON]], room: int) -> int:
+    """How many of the files, the first ones, results have room for, in characters."""
+    for number, file in enumerate(files):
+        room -= FILE_CHARS + len(_shown(file["path"])) + len(_shown(file["bytes"]))
+        if room < 0:
+            return number
+    return len(files)
+
+
+def _shown(value: JSON) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def _listable(call: Call) -> Callable[[str], bool]:
@@ -246,6 +296,7 @@ LISTING = _object(
             "items": _object({"path": {"type": "string"}, "bytes": {"type": "integer"}}, ["path", "bytes"]),
         },
         "total": {"type": "integer", "description": "how many there are, shown or not"},
+        "more": {"type": "string"},
         "skipped": {"type": "array", "items": {"type": "string"}},
     },
     ["files", "total"],

@@ -125,7 +125,7 @@ def _covers(rule: Rule, declaration: Declaration, place: str) -> bool:
         return True
     assert rule.subject is not None
     if declaration.name == "worker.call":
-        return rule.fits(declaration, place)
+        return rule.fits(declaration.name, place)
     if not declaration.name.startswith(PATHS):
         return False
     try:

@@ -227,9 +227,18 @@ def _is_about(rule: Rule, function: str, risk: str) -> bool:
 
 def _approvals(given: Iterable[ApprovalRule], whose: str) -> Iterator[Rule]:
     for number, rule in enumerate(given, 1):
-        source = f"approvals of {whose}, rule {number}"
-        function, subject = _of_one_folder(rule.function) or (rule.function, rule.subject)
-        yield Rule(CANONICAL.get(function, function), rule.decision, subject, rule.caller, source)
+        yield of_approval(rule, f"approvals of {whose}, rule {number}")
+
+
+def of_approval(rule: ApprovalRule, source: str) -> Rule:
+    """A rule of `approvals`, whose function may bear any of its names.
+
+    Args:
+        rule: As it is written.
+        source: Where.
+    """
+    function, subject = _of_one_folder(rule.function) or (rule.function, rule.subject)
+    return Rule(CANONICAL.get(function, function), rule.decision, subject, rule.caller, source)
 
 
 def _of_one_folder(name: str) -> tuple[str, str] | None:

@@ -24,6 +24,13 @@ _BY_DESCRIPTOR = os.path.isdir("/proc/self/fd")
 WORKSPACE = "workspace"
 """The alias of the folder that a project widens the search to; its paths are shown without it."""
 
+ENVELOPE = (
+    "The answer starts with exact totals; where it leaves something out, `--handle res_… [--chunk N]` with the handle "
+    "it names serves the rest."
+)
+BARE = "The answer is lines alone, as many as there is room for."
+"""What is said of answers; the latter where the project has switched the envelope off."""
+
 
 def declare(project: Project, roots: Sequence[Root], restricted: Mapping[str, str]) -> tuple[Declaration, ...]:
     """The search over roots, as far as reading them needs no approval and shows more than what a run wrote.
@@ -49,8 +56,8 @@ def declare(project: Project, roots: Sequence[Root], restricted: Mapping[str, st
             shown="te",
             description=(
                 "Search and read files. One command line, as in a shell: `grep [-i -w -F -E -l -c …] PATTERN [PATH…]`, "
-                f"`cat [-n] FILE[:FROM-TO]…`, `find [PATH…] [-name …]`. {where} The answer starts with exact totals; "
-                "where it leaves something out, `--handle res_… [--chunk N]` with the handle it names serves the rest."
+                f"`cat [-n] FILE[:FROM-TO]…`, `find [PATH…] [-name …]`. {where} "
+                f"{ENVELOPE if project.manifest.tool_envelope.enabled else BARE}"
             ),
             input_schema={
                 "type": "object",

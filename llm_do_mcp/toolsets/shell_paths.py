@@ -128,7 +128,7 @@ class Reach:
 
 def inside(path: str, folders: Sequence[str]) -> bool:
     """Whether a path, without links, is one of these folders or lies in one."""
-    return any(names.below(path, folder) is not None for folder in folders)
+    return any(names.is_below(path, folder) for folder in folders)
 
 
 def _paths_in(word: str) -> Iterator[str]:

@@ -289,10 +289,14 @@ class Workbench:
             ProjectError: Tools that cannot be used, or two functions of one name.
         """
         shown: dict[str, Declaration] = {}
+        of_provider = {tool["tool_type"] for tool in server_side_tools_of(worker)}
         for declaration in (*self.built_in(worker, more), *await self._custom(worker)):
             if shown.setdefault(declaration.shown, declaration) is not declaration:
                 both = f"{shown[declaration.shown].name} and {declaration.name}"
                 raise ProjectError(f"two functions are called {declaration.shown!r}: {both}", path=worker.path)
+            if declaration.shown in of_provider:
+                both = f"{declaration.name}, and the one of server_side_tools; rename the function"
+                raise ProjectError(f"two tools are called {declaration.shown!r}: {both}", path=worker.path)
         return tuple(shown.values())
 
     def built_in(self, worker: Worker, more: Sequence[Root] = ()) -> tuple[Declaration, ...]:
@@ -482,9 +486,7 @@ class Workbench:
     def model(self, name: str, tree: Tree) -> Model:
         """A model by its name, for a run; one instance serves all runs, but for their clients' own models."""
         manifest = self.project.manifest
-        capabilities = {
-            pattern: flags.model_dump(exclude_none=True) for pattern, flags in manifest.model_capabilities.items()
-        }
+        capabilities = manifest.capabilities
         opened_by = (name, manifest.base_url, json.dumps(capabilities))
         if opened_by in self._models:
             return self._models[opened_by]

@@ -349,6 +349,28 @@ async def test_capabilities_of_nobodys_models_are_shown(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.proves("CHECK-SERVER-SIDE")
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        ("anthropic:gemma3", True),
+        ("sampling", True),
+        ("anthropic:qwen3", False),
+        ("['anthropic:gemma3', 'anthropic:claude-haiku-4-5']", False),
+        ("scripted:m.yaml", False),
+    ],
+)
+async def test_tools_of_the_provider_that_no_model_is_sent_are_odd(tmp_path: Path, model: str, told: bool) -> None:
+    files = {
+        "project.yaml": "model_capabilities: {'qwen*': {server_side_tools: true}}\n",
+        "main.worker": worker(f"model: {model}\nserver_side_tools: [{{tool_type: web_search}}]"),
+        "m.yaml": "workers: {main: [ok]}\n",
+    }
+    warnings = [line for line in said(await look(tmp_path, files), "warning") if "server_side_tools" in line]
+    says = f"main.worker:3:20: server_side_tools are not sent to {model}, not known to have any; name another, or "
+    assert [line.startswith(says) for line in warnings] == ([True] if told else [])
+
+
 @pytest.mark.proves("CHECK-UNNAMED")
 @pytest.mark.parametrize(
     ("root", "rule", "told"),

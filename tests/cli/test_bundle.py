@@ -7,13 +7,16 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from llm_do_mcp.cli import bundled
 from llm_do_mcp.cli.hosts import probe, start
+from llm_do_mcp.errors import SandboxError
 from tests.cli.commands import llm_do_mcp
 from tests.javascript import program, unavailable
 from tests.serving.clients import PATHS, shop, worker
@@ -83,6 +86,45 @@ def test_what_is_packed_is_told_and_what_has_a_secret_in_it_can_be_left_out(tmp_
     assert names == ["in/stock.txt", "main.worker", "model.py", "out/ledger.txt", "project.yaml", "turns.json"]
 
 
+@pytest.mark.proves("BUNDLE-WHOLE", "BUNDLE-TOLD")
+def test_keys_are_left_out_whatever_the_case_of_their_names(tmp_path: Path) -> None:
+    kept = ("server.PEM", "ID.Key", "id_rsa", "ID_ED25519", "store.JKS", "prod.ENV", "old.MCPB")
+    project = shop(tmp_path / "shop", files={f"in/{name}": "x" for name in kept})
+    (project / "in" / "deploy").write_text("\n-----BEGIN OPENSSH PRIVATE KEY-----\nx\n")
+    (project / "in" / "about.md").write_text("A key begins with -----BEGIN RSA PRIVATE KEY-----\n")
+    done = llm_do_mcp("bundle", project, "--output", tmp_path / "shop.mcpb", home=tmp_path)
+    left_out = [line.split(": ")[1] for line in done.stderr.splitlines()]
+    assert left_out == sorted(f"in/{name}" for name in (*kept, "deploy")), done.stderr
+    with zipfile.ZipFile(tmp_path / "shop.mcpb") as archive:
+        inside = [name for name in archive.namelist() if name.startswith("project/in/")]
+    assert inside == ["project/in/about.md", "project/in/stock.txt"]
+
+
+@pytest.mark.proves("BUNDLE-REFUSED")
+@pytest.mark.parametrize("words", [["--author", "\udcff"], ["--", "--model", "\udcff"]])
+@pytest.mark.skipif(sys.platform == "win32", reason="words are always Unicode there")
+def test_what_is_no_unicode_is_not_bundled(tmp_path: Path, words: list[str]) -> None:
+    done = llm_do_mcp("bundle", shop(tmp_path / "shop"), *words, home=tmp_path, cwd=tmp_path)
+    assert done.returncode == 2 and "it has bytes that are no UTF-8" in done.stderr and done.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["shop"]
+
+
+@pytest.mark.proves("BUNDLE-REFUSED")
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("here", "--output here: that is a folder; name a file"),
+        ("gone/x.mcpb", "--output gone/x.mcpb: there is no folder gone"),
+        ("x" * 300, f"{'x' * 300} cannot be written: "),
+    ],
+)
+def test_where_no_bundle_can_be_made_is_named_as_it_was_given(tmp_path: Path, output: str, said: str) -> None:
+    (tmp_path / "here").mkdir()
+    done = llm_do_mcp("bundle", shop(tmp_path / "shop"), "--output", output, home=tmp_path, cwd=tmp_path)
+    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.rglob("*.mcpb*")) == []
+
+
 @pytest.mark.proves("BUNDLE-REFUSED")
 @pytest.mark.parametrize(
     ("words", "said"),
@@ -118,11 +160,11 @@ def test_an_installed_bundle_serves_a_folder_of_the_persons_own(tmp_path: Path) 
     env = {bundled.HERE: str(chosen), "LLM_DO_MODEL": "${user_config.model}"}
     command = [sys.executable, str(tmp_path / "installed" / "server" / "main.py")]
     for era in probe.ERAS:
-        heard = probe.speak(command, start.bare(env), era)
+        heard = probe.speak(start.Start(command, env), era)
         assert heard.problem == "", heard.errors
         assert "shop" in [tool["name"] for tool in heard.lists["tools"]]
     assert (chosen / "main.worker").read_bytes() == (tmp_path / "shop" / "main.worker").read_bytes()
-    unset = probe.speak(command, start.bare({}), probe.HANDSHAKE)
+    unset = probe.speak(start.Start(command), probe.HANDSHAKE)
     assert unset.errors == ["llm-do-mcp: no folder was chosen for the project; choose one in the extension's settings"]
 
 
@@ -139,7 +181,7 @@ def test_the_libraries_of_a_project_are_in_its_bundle(tmp_path: Path) -> None:
     with zipfile.ZipFile(bundle) as archive:
         archive.extractall(tmp_path / "installed")
     command = [sys.executable, str(tmp_path / "installed" / "server" / "main.py")]
-    heard = probe.speak(command, start.bare({bundled.HERE: str(tmp_path / "mine")}), probe.MODERN)
+    heard = probe.speak(start.Start(command, {bundled.HERE: str(tmp_path / "mine")}), probe.MODERN)
     assert heard.problem == "" and "fruit_peel" in [tool["name"] for tool in heard.lists["tools"]], heard.errors
 
 
@@ -156,8 +198,67 @@ def test_a_new_version_keeps_what_the_person_changed(tmp_path: Path) -> None:
     assert texts_in(mine / "in") == {**found, "a": "3", "c": "3"}
 
 
+@pytest.mark.proves("BUNDLE-UPDATE-GONE")
+def test_a_new_version_takes_away_what_it_has_no_more(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    bundled.bring(release(tmp_path / "1", **{"a": "1", "b": "1", "c": "1", "sub/d": "1", "e": "1"}), mine)
+    (mine / "in" / "b").write_text("my own")
+    (mine / "in" / "c").unlink()
+    bundled.bring(release(tmp_path / "2", **{"c": "2", "e/f": "2", "g": "2"}), mine)
+    assert texts_in(mine / "in") == {"b": "my own", "e/f": "2", "g": "2"}, "a file may become a folder"
+    assert not (mine / "in" / "sub").exists()
+    bundled.bring(release(tmp_path / "3", b="3", c="3", e="3", g="3"), mine)
+    assert texts_in(mine / "in") == {"b": "my own", "e": "3", "g": "3"}, "and a folder a file"
+
+
+@pytest.mark.proves("BUNDLE-UPDATE-GONE", "BUNDLE-CONFINED")
+def test_nothing_is_removed_that_a_bundle_did_not_leave_there(tmp_path: Path) -> None:
+    mine, outside = tmp_path / "mine", tmp_path / "outside"
+    bundled.bring(release(tmp_path / "1", **{"a": "1", "sub/b": "1"}), mine)
+    outside.mkdir()
+    (outside / "b").write_text("1")
+    (mine / "in" / "sub" / "b").unlink()
+    (mine / "in" / "sub").rmdir()
+    (mine / "in" / "sub").symlink_to(outside)
+    record = json.loads((mine / bundled.RECORD).read_text())
+    (mine / bundled.RECORD).write_text(json.dumps({**record, "../outside/b": record["in/sub/b"]}))
+    bundled.bring(release(tmp_path / "2", a="2"), mine)
+    assert texts_in(outside) == {"b": "1"} and (mine / "in" / "a").read_text() == "2"
+
+
+@pytest.mark.proves("BUNDLE-UPDATE-GONE")
+def test_several_copies_that_a_host_starts_at_once_update_one_folder(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    old = {f"{number % 7}/{number}": "1" for number in range(100)}
+    bundled.bring(release(tmp_path / "1", **old), mine)
+    update = release(tmp_path / "2", **{f"{number}": "2" for number in range(20)})
+    together = threading.Barrier(6)
+
+    def bring() -> None:
+        together.wait()
+        bundled.bring(update, mine)
+
+    with ThreadPoolExecutor(6) as threads:
+        for begun in [threads.submit(bring) for _ in range(6)]:
+            begun.result()
+    assert texts_in(mine / "in") == {f"{number}": "2" for number in range(20)}
+
+
+@pytest.mark.proves("BUNDLE-UPDATE-GONE")
+def test_where_a_file_cannot_be_removed_nothing_is_changed(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    bundled.bring(release(tmp_path / "1", a="1", b="1"), mine)
+    (mine / "in" / "b").chmod(0o444)
+    with pytest.raises(SandboxError, match="in/b: the file is read-only"):
+        bundled.bring(release(tmp_path / "2", a="2"), mine)
+    assert texts_in(mine / "in") == {"a": "1", "b": "1"}
+    (mine / "in" / "b").chmod(0o644)
+    bundled.bring(tmp_path / "2", mine)
+    assert texts_in(mine / "in") == {"a": "2"}
+
+
 @pytest.mark.proves("BUNDLE-UPDATE")
-@pytest.mark.parametrize("record", ["{", "[1]", '{"in/a": 5}', "\xff"])
+@pytest.mark.parametrize("record", ["{", "[1]", '{"in/a": 5}', '{".": "", "in": "", "": "x"}', "\xff"])
 def test_where_the_record_of_a_bundle_is_broken_all_that_is_there_stays(tmp_path: Path, record: str) -> None:
     mine = tmp_path / "mine"
     bundled.bring(release(tmp_path / "1", a="1"), mine)
@@ -179,18 +280,40 @@ def test_a_bundle_writes_nothing_outside_the_folder_that_was_chosen(tmp_path: Pa
     assert texts_in(outside) == {"b": "theirs"} and (mine / bundled.RECORD).exists()
 
 
+@pytest.mark.proves("BUNDLE-CONFINED")
+def test_a_state_folder_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    mine, outside = tmp_path / "mine", tmp_path / "outside"
+    for folder in (mine, outside):
+        folder.mkdir()
+    (mine / ".llm-do").symlink_to(outside)
+    with pytest.raises(SandboxError, match="link"):
+        bundled.bring(release(tmp_path / "1", a="1"), mine)
+    assert list(outside.iterdir()) == [] and [path.name for path in mine.iterdir()] == [".llm-do"]
+
+
+@pytest.mark.proves("BUNDLE-CONFINED")
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    mine, outside = tmp_path / "mine", tmp_path / "outside"
+    (mine / ".llm-do").mkdir(parents=True)
+    (mine / bundled.LOCK).symlink_to(outside)
+    with pytest.raises(SandboxError, match="link"):
+        bundled.bring(release(tmp_path / "1", a="1"), mine)
+    assert not outside.exists() and not (mine / "in").exists()
+
+
 def release(folder: Path, **texts: str) -> Path:
     """A bundle, unpacked, of a project with these files in `in/`."""
     for name, text in texts.items():
-        (folder / "project" / "in").mkdir(parents=True, exist_ok=True)
-        (folder / "project" / "in" / name).write_text(text)
+        file = folder / "project" / "in" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
     digests = {f"in/{name}": hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
     (folder / "project.json").write_text(json.dumps(digests))
     return folder
 
 
 def texts_in(folder: Path) -> dict[str, str]:
-    return {path.name: path.read_text() for path in folder.iterdir()}
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.proves("BUNDLE-REFUSED", "BUNDLE-TOLD")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from llm_do_mcp.errors import UsageError
-from llm_do_mcp.runtime.state import make_private
+from llm_do_mcp.runtime.state import KEYS, make_private
 from tests.cli.commands import LLM_DO, SERVE, environment, llm_do
 from tests.project.conftest import worker, write
 from tests.serving.clients import Wire, shop
@@ -112,6 +112,8 @@ def test_a_file_in_the_place_of_the_state_folder_is_told_in_one_line(tmp_path: P
     root = shop(tmp_path / "shop", files={".llm-do": ""})
     _one_line(_run("run", root), 2, f"runs cannot be recorded in {root / '.llm-do'}")
     _one_line(_run("run", root, "--state-dir", ""), 2, "--state-dir: name a folder")
+    (state := tmp_path / "state" / KEYS).mkdir(parents=True)
+    _one_line(_run("serve", root, "--state-dir", str(state.parent)), 2, "is no file that can be read")
 
 
 @pytest.mark.proves("ERROR-STATE")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ def test_each_host_is_given_what_starts_the_server(home: Path, project: Path, ho
     command = [entry["command"], *entry["args"]]
     assert os.path.isabs(command[0]) and command[-1] == str(project)
     assert entry["env"] == {"LLM_DO_MODEL": "scripted:x"}
-    heard = probe.speak(command, start.bare({}), probe.HANDSHAKE)
+    heard = probe.speak(start.Start(command), probe.HANDSHAKE)
     assert heard.problem == "" and "shop" in [tool["name"] for tool in heard.lists["tools"]]
 
 
@@ -118,6 +119,7 @@ BAD_FILES = {
     "not UTF-8": (b'{"a": "\xff"}', "byte 7 is not UTF-8"),
     "single quotes": (b"{'a': 1}", "1:2:"),
     "deep": (b"[" * 5000, "nested too deeply"),
+    "a long number": (b'{"a": ' + b"9" * 5000 + b"}", "1:7: this number has too many digits"),
     "a server with odd arguments": (b'{"mcpServers": {"shop": {"command": "x", "args": 5}}}', "`args` is no list"),
     "a server with odd variables": (b'{"mcpServers": {"shop": {"command": "x", "env": 5}}}', "`env` is no object"),
     "another server": (b'{"mcpServers": {"shop": {"command": "x", "args": ["/elsewhere"]}}}', "choose a --name"),
@@ -132,7 +134,52 @@ def test_a_file_that_cannot_be_changed_safely_is_left_alone(home: Path, project:
     place.write_bytes(content)
     done = llm_do_mcp("install", "cursor", project, "--file", place, home=home)
     assert (done.returncode, done.stdout) == (2, "") and said in done.stderr and done.stderr.count("\n") == 1
+    assert done.stderr.endswith("; nothing was changed\n")
     assert place.read_bytes() == content and [path.name for path in home.iterdir()] == ["mcp.json"]
+
+
+@pytest.mark.proves("INSTALL-REFUSED")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a pipe with a name")
+def test_what_is_no_file_is_not_waited_for_and_what_cannot_be_written_is_named(home: Path, project: Path) -> None:
+    os.mkfifo(home / "pipe")
+    for place in (home / "pipe", home):
+        done = llm_do_mcp("install", "cursor", project, "--file", place, home=home)
+        assert done.returncode == 2 and f"{place}: it is no file; nothing was changed" in done.stderr
+    (home / "file").write_text("")
+    (home / "loop").symlink_to(home / "loop")
+    for name, said in (
+        ("x" * 255, "cannot be written: "),
+        ("x" * 300, "cannot be read: "),
+        ("loop", "cannot be read: "),
+        ("file/x", "the folder cannot be made: "),
+    ):
+        done = llm_do_mcp("install", "cursor", project, "--file", home / name, home=home)
+        assert done.returncode == 2 and said in done.stderr and done.stderr.endswith("; nothing was changed\n")
+
+
+@pytest.mark.proves("INSTALL-REFUSED")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a file system that takes any bytes as a name")
+def test_what_is_no_unicode_cannot_stand_in_a_hosts_file(home: Path, project: Path) -> None:
+    odd = os.fsdecode(b"\xff")
+    other = shop(project.parent / odd)
+    for words in ([project, "--env", f"A={odd}"], [project, "--name", odd], [other], [project, "--", "--model", odd]):
+        for printed in ([], ["--print"]):
+            options = [*words[:1], *printed, *words[1:]]
+            done = llm_do_mcp("install", "cursor", *options, home=home)
+            assert (done.returncode, done.stdout) == (2, "") and done.stderr.count("\n") == 1
+            assert "it has bytes that are no UTF-8, which no host's file can hold" in done.stderr
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.proves("INSTALL-COMMENTS")
+@pytest.mark.parametrize("text", ["// mine\n", "/* mine */", "// mine", " \r\n// a\r\n/* b */\r\n"])
+def test_a_file_with_nothing_but_comments_keeps_them(home: Path, project: Path, text: str) -> None:
+    place = home / "mcp.json"
+    place.write_bytes(text.encode())
+    done = llm_do_mcp("install", "vscode", project, "--file", place, home=home)
+    assert done.returncode == 0, done.stderr
+    assert place.read_bytes().startswith(text.rstrip().encode())
+    assert list(file.servers(place, "servers")) == ["shop"]
 
 
 @pytest.mark.proves("INSTALL-REFUSED")

@@ -122,6 +122,8 @@ def test_a_run_that_fails_exits_1_with_one_line(project: Path) -> None:
         (["PROJECT", "--entry", "../main"], "llm-do: "),
         (["PROJECT", "x", "--input", "{}"], "give INPUT or --input, not both"),
         (["PROJECT", "--input", "{not json"], "--input is not JSON: "),
+        (["PROJECT", "--input", "[" * 100_000], "--input is not JSON: nested too deeply"),
+        (["PROJECT", "--input", '{"a": 1, "a": 2}'], "--input is not JSON: key 'a' is given twice"),
         (["PROJECT", "--input", "[1]"], "--input must be a JSON object"),
         (["PROJECT", "--input", '{"a": 1}'], "worker main: unknown field 'a'; known: "),
         (["PROJECT", "text", "--entry", "adder"], "worker adder has an input schema; give its input with --input JSON"),
@@ -572,6 +574,33 @@ def test_files_are_attached_from_anywhere(project: Path, tmp_path_factory: pytes
     refused = llm_do(project, "x", "--entry", "plain", "--attach", given)
     assert refused.stderr == f"llm-do: --attach: attachment {given}: the worker called allows .pdf\n"
     assert (folder.returncode, refused.returncode, status(project)) == (2, 2, before)
+
+
+@pytest.mark.proves("CLI-ATTACH")
+def test_a_file_is_named_as_it_was_given_and_a_link_is_followed(
+    project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "real.md").write_text("text")
+    (elsewhere / "data").write_bytes(b"\x00\xff\x00")
+    (elsewhere / "cut.pdf").write_bytes(b"%PDF-1.7\n")
+    (project / "link.txt").symlink_to(elsewhere / "real.md")
+    write(project, {"tell.py": TELL, "project.yaml": "name: small\nmodel: scripted:tell.py\n"})
+
+    def attach(file: str) -> subprocess.CompletedProcess[str]:
+        return llm_do(".", "x", "--entry", "plain", "--attach", file, cwd=project)
+
+    ran = attach("link.txt")
+    assert (ran.returncode, ran.stdout.rstrip().endswith("['real.md']")) == (0, True), ran.stderr
+    before = status(project)
+    back = os.path.relpath(elsewhere, project)
+    for file, said in (("data", "neither PDF, "), ("cut.pdf", "the PDF is cut short")):
+        refused = attach(f"{back}/{file}")
+        assert refused.returncode == 2 and refused.stderr.startswith(f"llm-do: --attach {back}/{file}: {said}")
+    write(project, {"workers/plain.worker": worker("attachment_policy: {allowed_suffixes: [.txt]}")})
+    denied = attach("link.txt")
+    assert denied.stderr == f"llm-do: --attach: attachment {elsewhere}/real.md: the worker called allows .txt\n"
+    assert status(project) == before, "nothing of it is a run"
 
 
 @pytest.mark.proves("CLI-ATTACH")

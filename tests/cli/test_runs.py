@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.commands import llm_do
 from tests.cli.test_run import PROJECT
-from tests.models.messages_server import MessagesServer, message, text
+from tests.models.messages_server import MessagesServer, message, text, tool_use
 from tests.project.conftest import worker, write
 
 EXAMPLE = Path(__file__).parents[2] / "projects" / "pitchdeck_eval"
@@ -46,21 +46,26 @@ def test_runs_are_listed_newest_first_with_what_they_came_to(project: Path) -> N
     assert for_people[2].endswith("plain")
 
 
-@pytest.mark.proves("CLI-RUNS", "COST-ACCOUNT")
+@pytest.mark.proves("CLI-RUNS", "COST-ACCOUNT", "COST-LOST")
 def test_runs_are_listed_with_what_their_models_cost(tmp_path: Path) -> None:
     manifest = "name: shop\nmodel: anthropic:local\nprices: {local: {input: 1000, output: 2000}}\n"
     write(tmp_path, {"main.worker": worker(), "project.yaml": manifest})
-    with MessagesServer(message(text("hi"))) as server:
+    broken = message(tool_use("", {}, id="t0"))
+    with MessagesServer(message(text("hi")), message(text("hi")), broken) as server:
         done = llm_do(tmp_path, "go", env={"ANTHROPIC_BASE_URL": server.url})
         assert "15 tokens · $0.0200" in done.stderr
         (tmp_path / "project.yaml").write_text(manifest.partition("prices")[0])
         llm_do(tmp_path, "go", env={"ANTHROPIC_BASE_URL": server.url})
-    unknown, known = json.loads(llm_do("runs", "--json", "--project", tmp_path).stdout)
+        (tmp_path / "project.yaml").write_text(manifest)
+        llm_do(tmp_path, "go", env={"ANTHROPIC_BASE_URL": server.url})
+    unanswered, unknown, known = json.loads(llm_do("runs", "--json", "--project", tmp_path).stdout)
     assert (known["models"], known["tokens"], known["cost"]) == (["anthropic:local"], {"input": 10, "output": 5}, 0.02)
+    assert (unanswered["models"], unanswered["tokens"], unanswered["cost"]) == ([], {"input": 20, "output": 10}, 0.04)
     assert (unknown["cost"], unknown["unpriced"]) == (None, ["anthropic:local"])
     for_people = llm_do("runs", "--project", tmp_path).stdout.splitlines()
-    assert for_people[0].endswith("main  cost unknown (no price for anthropic:local)")
-    assert for_people[1].endswith("main  $0.0200")
+    assert for_people[0].endswith("main  $0.0400")
+    assert for_people[1].endswith("main  cost unknown (no price for anthropic:local)")
+    assert for_people[2].endswith("main  $0.0200")
 
 
 @pytest.mark.proves("CLI-RUNS")

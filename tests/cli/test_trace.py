@@ -172,6 +172,7 @@ def test_json_is_the_tree_as_data(project: Path) -> None:
     ("arguments", "code", "words"),
     [
         (["nonesuch"], 1, "llm-do: there is no run nonesuch; to list them: llm-do runs --project "),
+        (["\udcff"], 1, "llm-do: there is no run \\udcff; to list them: llm-do runs --project "),
         (["last", "--html", "PROJECT/no/such/file.html"], 2, "cannot be written: No such file or directory\n"),
         (["last", "--json", "--html"], 2, "not allowed with argument"),
         ([], 2, "the following arguments are required: RUN"),

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
-from llm_do_mcp.errors import InvalidInput, TemplateFailed
+from llm_do_mcp.errors import InvalidInput, ProjectError, TemplateFailed
 from llm_do_mcp.project.load import load_project
 from llm_do_mcp.project.render import LOOKED_AT_ONCE, Renderer
 from tests.project.conftest import Make, worker, write
@@ -277,6 +277,13 @@ async def test_errors_in_other_texts_than_the_body_have_their_line(make: Make, r
     project = make({"main.worker": worker(keys, "plain")})
     with pytest.raises(TemplateFailed, match=r"main\.worker:4: 'gone' is undefined"):
         await renderer.render(project, project.worker("main"), "x")
+
+
+@pytest.mark.proves("TEMPLATE-PROMPT")
+@pytest.mark.parametrize("prompt", ['""', '" "', "|\n\n"])
+def test_an_empty_prompt_is_a_mistake(make: Make, prompt: str) -> None:
+    with pytest.raises(ProjectError, match=r"main\.worker:\d+:\d+: prompt: an empty prompt leaves out what the caller"):
+        make({"main.worker": worker(f"prompt: {prompt}")}).worker("main")
 
 
 @pytest.mark.proves("A048")

@@ -128,6 +128,18 @@ def test_an_unknown_key_is_refused_with_the_nearest_known(keys: str, says: str) 
             "server_side_tools: [{tool_type: web_search, allowed_domains: [a.b], blocked_domains: [c.d]}]",
             "allowed_domains and blocked_domains are not taken together; write one of them",
         ),
+        (
+            "server_side_tools: [{tool_type: code_execution, max_uses: 2}]",
+            "code_execution takes no max_uses; it has tool_type alone",
+        ),
+        (
+            "server_side_tools: [{tool_type: web_fetch, allowed_domains: []}]",
+            "allowed_domains names no domain; name one, or leave the key out",
+        ),
+        (
+            "server_side_tools: [{tool_type: web_search}, {tool_type: web_search, max_uses: 2}]",
+            "w.worker:2:20: server_side_tools: web_search stands in it 2 times; write it once, with all its limits",
+        ),
         ("model: {a: b}", "model: must be a list, not `key: value` lines"),
         ("input_schema: [1]", "input_schema: must be `key: value` lines, not a list"),
         ("sandbox: {paths: {a: {root: x, mode: rx}}}", "sandbox.paths.a.mode: must be 'ro', 'rw' or 'out', not 'rx'"),

@@ -6,10 +6,13 @@ import os
 import socket
 import sys
 import tracemalloc
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from llm_do_mcp.errors import SandboxError
+from llm_do_mcp.sandbox.backend import Backend
 from llm_do_mcp.sandbox.files import MAX_LISTED, Sandbox
 from llm_do_mcp.sandbox.root import Root
 from tests.sandbox.conftest import OPERATIONS, World, unprivileged
@@ -127,6 +130,37 @@ def test_a_full_folder_is_listed_up_to_the_cap(world: World, torture_scaled) -> 
         listing = sandbox.list("in", "many/*")
     assert [entry.path for entry in listing.entries] == [f"many/{number:06}" for number in range(MAX_LISTED)]
     assert listing.more == count - MAX_LISTED
+
+
+class Watched:
+    """Notes which folders are looked into."""
+
+    def __init__(self, backend: Backend[Any]) -> None:
+        self._backend = backend
+        self.scanned: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+    def scan(self, base: Any, parts: Sequence[str], **options: Any) -> Any:
+        self.scanned.append("/".join(parts))
+        return self._backend.scan(base, parts, **options)
+
+
+@pytest.mark.proves("COMPLETION-MANY")
+def test_for_the_first_paths_that_begin_so_nothing_else_is_looked_into(world: World) -> None:
+    for name in ("Ann/a.md", "anton/b.md", "anton/deep/c.md", "bo/d.md", "zoe/e.md"):
+        path = world.root / "many" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    watched = Watched(world.backend)
+    with Sandbox([Root("in", str(world.root))], backend=watched) as sandbox:
+        every = sandbox.first("in", "MANY/an", 9, lambda path: not path.endswith("b.md"))
+        assert every == ("many/Ann/a.md", "many/anton/deep/c.md")
+        assert watched.scanned == ["", "many", "many/Ann", "many/anton", "many/anton/deep"]
+        del watched.scanned[:]
+        assert sandbox.first("in", "many/", 1, lambda path: True) == ("many/Ann/a.md",)
+        assert watched.scanned == ["", "many", "many/Ann"]
 
 
 @pytest.mark.proves("A028")

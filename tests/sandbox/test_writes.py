@@ -333,3 +333,31 @@ def test_closing_lets_go_of_every_descriptor(held_world: World) -> None:
     os.close(fd)
     with pytest.raises(ValueError, match=r"already closed"):
         directory.stat("file.txt")
+
+
+@pytest.mark.proves("SANDBOX-REMOVE")
+def test_a_removal_takes_a_file_and_if_asked_the_folders_that_it_leaves_empty(world: World) -> None:
+    (world.root / "sub" / "deep" / "more").mkdir()
+    (world.root / "sub" / "deep" / "more" / "x").write_text("x")
+    with Directory.open(world.root, backend=world.backend) as directory:
+        directory.remove("sub/deep/more/x", emptied=True)
+        assert (world.root / "sub" / "deep").exists() and not (world.root / "sub" / "deep" / "more").exists()
+        directory.remove("sub/deep/file.txt")
+        assert (world.root / "sub" / "deep").exists(), "only where it is asked for"
+        directory.remove("sub/file.txt", emptied=True)
+        directory.remove("file.txt", emptied=True)
+        with pytest.raises(FileMissing):
+            directory.remove("file.txt")
+    assert [path.name for path in world.root.rglob("*")] == ["sub", "deep"]
+
+
+@pytest.mark.proves("SANDBOX-REMOVE")
+def test_a_removal_follows_no_link_and_leaves_what_is_no_file(world: World) -> None:
+    before = world.around()
+    (world.root / "out").symlink_to(world.outside)
+    (world.root / "link").symlink_to(world.root / "file.txt")
+    with Directory.open(world.root, backend=world.backend) as directory:
+        for name in ("out/file.txt", "out", "link", "sub", "../file.txt", "."):
+            with pytest.raises(SandboxError):
+                directory.remove(name)
+    assert world.around() == before and (world.root / "link").is_symlink() and (world.root / "file.txt").exists()

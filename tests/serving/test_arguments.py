@@ -176,3 +176,12 @@ def test_what_cannot_be_read_is_answered_and_the_server_goes_on(tmp_path: Path, 
         assert (error["code"] == PARSE_ERROR) is (identifier not in ("old", "list"))
     assert wire.request("tools/list")["tools"]
     assert not [message for message in wire.passed if "id" in message], "and nothing is answered twice"
+
+
+@pytest.mark.proves("A087", "STDIO-UNREADABLE")
+@pytest.mark.parametrize("text", [b'\\"a', b"\\\\", b'"'], ids=["escaped quotes", "backslashes", "quotes"])
+def test_a_long_line_that_is_cut_off_holds_up_nothing(tmp_path: Path, open_wire: Open, mode: str, text: bytes) -> None:
+    wire = open_wire(command(shop(tmp_path)), mode)
+    wire.write(b'{"jsonrpc": "2.0", "id": "long", "method": "ping", "params": {"a": "' + text * 300_000)
+    assert wire.answer("long")["error"]["code"] == PARSE_ERROR
+    assert wire.request("tools/list")["tools"]

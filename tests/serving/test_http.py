@@ -8,7 +8,7 @@ import signal
 import socket
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import pytest
 from llm_do_mcp.cli.serve import main
 from llm_do_mcp.errors import UsageError
 from llm_do_mcp.serving.http import serve as serving
+from llm_do_mcp.serving.http import unread
 from llm_do_mcp.serving.http.address import Address, HostNames, names, parse
 from tests.models.messages_server import MessagesServer, message
 from tests.serving.clients import (
@@ -139,6 +140,16 @@ async def test_the_handshake_checks_the_same(tmp_path: Path, serve: Serve) -> No
     assert (await ask(service.url, b"[]", **older)).status_code == 400
 
 
+@pytest.mark.proves("A094")
+async def test_nobody_is_sent_to_a_name_that_was_not_checked(tmp_path: Path, serve: Serve) -> None:
+    service = serve(shop(tmp_path))
+    assert (await ask(f"{service.url}/", Host="evil.example")).status_code == 421
+    assert (await ask(f"{service.url}/")).status_code == 200
+    for path in ("/health/", "/mcp//"):
+        answer = await ask(service.url.replace("/mcp", path), Host="evil.example")
+        assert answer.status_code == 404 and "location" not in answer.headers
+
+
 @pytest.mark.proves("A088", "HTTP-ERAS")
 async def test_half_a_character_of_a_model_is_written_out(tmp_path: Path, serve: Serve, mode: str) -> None:
     root = shop(tmp_path, model="anthropic:claude-haiku-4-5")
@@ -171,6 +182,7 @@ async def test_health_answers_whoever_asks(tmp_path: Path, serve: Serve) -> None
         (["--http", "somewhere:80"], "give it as HOST:PORT"),
         (["--http", "127.0.0.1"], "give it as HOST:PORT"),
         (["--http", "127.0.0.1:99999"], "give it as HOST:PORT"),
+        (["--http", "127.0.0.1:" + "9" * 5000], "give it as HOST:PORT"),
         (["--http", "127.0.0.1:0", "--tokens", "nowhere"], "No such file"),
         (["--http", "127.0.0.1:0", "--oauth-issuer", "https://issuer.example"], "needed together"),
         (["--tokens", "file"], "belong to --http"),
@@ -196,6 +208,13 @@ def test_a_port_that_is_taken_is_named() -> None:
             serving.Listening.at(f"127.0.0.1:{port}")
 
 
+NO_NAMES = (
+    *("", "*", "https://a.example", "a.example/x", "a.example:", ".", "a..example", "x:abc", "a.example:0", "a b"),
+    *("a.example:99999", f"a.example:{'9' * 5000}", "a.example:080", "[a.example]", "[2001:db8::7", "fe80::1%eth0"),
+    *("1.2.3.999", "würk.example", "user@a.example", "a" * 64),
+)
+
+
 @pytest.mark.proves("A094", "A097")
 def test_an_address_is_its_own_name_unless_it_is_everywhere() -> None:
     assert parse(":80") == parse("127.0.0.1:80") and parse("80").is_loopback
@@ -206,12 +225,39 @@ def test_an_address_is_its_own_name_unless_it_is_everywhere() -> None:
         names(Address("0.0.0.0", 80), ())
     assert names(Address("0.0.0.0", 80), ["a.example"]) == HostNames(frozenset(), frozenset({"a.example"}))
     assert names(Address("::", 80), ["A.Example:8443"]) == HostNames(frozenset({"a.example:8443"}), frozenset())
-    for name in ("", "*", "https://a.example", "a.example/x", "a.example:"):
-        with pytest.raises(UsageError, match="--allowed-host"):
+    for name in NO_NAMES:
+        with pytest.raises(UsageError, match=r"--allowed-host .*: give a host as clients name it"):
             names(parse("80"), [name])
+    for name in ("2001:DB8::7", "[2001:db8::7]"):
+        known = names(parse("80"), [name])
+        assert known.have("[2001:db8::7]:18233") and known.have("[2001:db8::7]") and not known.have("2001:db8::7")
+    known = names(parse("80"), ["[2001:db8::7]:443", "192.0.2.1", "my_workers", "a.example."])
+    assert all(map(known.have, ("[2001:db8::7]:443", "192.0.2.1:5", "My_Workers", "a.example.:8443")))
+    assert not known.have("[2001:db8::7]:80")
 
 
 # ---- sessions
+
+Post = Callable[[dict[str, Any], str | None], Awaitable[httpx2.Response]]
+
+
+def posting(http: httpx2.AsyncClient, url: str) -> Post:
+    """`post(message, session)` sends a message of the revisions that have sessions."""
+
+    async def post(message: dict[str, Any], session: str | None) -> httpx2.Response:
+        named = {} if session is None else {"Mcp-Session-Id": session}
+        plain = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        return await http.post(url, json={"jsonrpc": "2.0", **message}, headers={**plain, **named})
+
+    return post
+
+
+async def hello(post: Post) -> str:
+    """A session that has begun."""
+    answer = await post({"id": 1, "method": "initialize", "params": HELLO}, None)
+    session = answer.headers["mcp-session-id"]
+    assert (await post({"method": "notifications/initialized"}, session)).status_code == 202
+    return str(session)
 
 
 @pytest.mark.proves("A095")
@@ -220,21 +266,10 @@ async def test_a_session_lasts_until_it_is_ended(
     tmp_path: Path, serve: Serve, torture_scaled: Callable[[int, int], int]
 ) -> None:
     service = serve(shop(tmp_path))
-    plain = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    listing = {"id": 2, "method": "tools/list"}
     async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
-
-        async def post(message: dict[str, Any], session: str | None) -> httpx2.Response:
-            named = {} if session is None else {"Mcp-Session-Id": session}
-            return await http.post(service.url, json={"jsonrpc": "2.0", **message}, headers={**plain, **named})
-
-        async def hello() -> str:
-            answer = await post({"id": 1, "method": "initialize", "params": HELLO}, None)
-            session = answer.headers["mcp-session-id"]
-            assert (await post({"method": "notifications/initialized"}, session)).status_code == 202
-            return str(session)
-
-        listing = {"id": 2, "method": "tools/list"}
-        first, second = await hello(), await hello()
+        post = posting(http, service.url)
+        first, second = await hello(post), await hello(post)
         assert first != second
         assert (await post(listing, None)).status_code == 400
         assert (await post(listing, "unknown")).status_code == 404
@@ -243,15 +278,31 @@ async def test_a_session_lasts_until_it_is_ended(
         assert (await post(listing, first)).status_code == 404
         assert (await post(listing, second)).status_code == 200
         for _ in range(torture_scaled(50, 1000)):
-            await hello()
+            await hello(post)
         assert (await post(listing, second)).status_code == 200
         service.end()
-    again = serve(tmp_path)
+        assert (await posting(http, serve(tmp_path).url)(listing, second)).status_code == 404
+
+
+@pytest.mark.proves("A095", "HTTP-IDS")
+async def test_of_two_requests_with_one_id_the_first_is_answered(tmp_path: Path, gate: Gate, serve: Serve) -> None:
+    service = serve(tmp_path)
+    call = {"method": "tools/call", "params": {"name": "shop", "arguments": GO}}
     async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
-        answer = await http.post(
-            again.url, json={"jsonrpc": "2.0", **listing}, headers={**plain, "Mcp-Session-Id": second}
-        )
-        assert answer.status_code == 404
+        post = posting(http, service.url)
+        session, other = await hello(post), await hello(post)
+        first = asyncio.create_task(post({"id": 7, **call}, session))
+        await gate.begun()
+        for identifier in (7, "7"):  # which the transport cannot tell apart
+            refused = await post({"id": identifier, "method": "tools/list"}, session)
+            assert refused.status_code == 400 and "the id '7' already" in refused.json()["error"]["message"]
+            assert refused.json()["id"] is None, "or it could be taken for the first one's answer"
+        assert (await post({"id": 7, "result": {}}, session)).status_code == 202, "an answer to the server"
+        assert "tools" in (await post({"id": 7, "method": "tools/list"}, other)).text
+        gate.open()
+        assert "slow but sure" in (await first).text
+        for _ in range(20):  # as soon as the answer is there, the id is free
+            assert "tools" in (await post({"id": 7, "method": "tools/list"}, session)).text
 
 
 # ---- the end
@@ -365,6 +416,27 @@ async def test_an_answer_that_is_not_read_is_given_up(tmp_path: Path, monkeypatc
         with anyio.fail_after(PATIENCE_S), pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             await deaf[0].readexactly(length)
         for _, writer in (deaf, slow):
+            writer.close()
+
+
+@pytest.mark.proves("A092", "HTTP-UNREAD")
+async def test_who_reads_nothing_makes_room_for_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unread, "MOST_BYTES", 12_000_000)
+    read = {"uri": "llm-do://files/in/long.txt"}
+    async with over_http(shop(tmp_path, files={"in/long.txt": "pear " * 1_900_000})) as port:
+        lines = [await asyncio.open_connection("127.0.0.1", port, limit=1 << 14) for _ in range(7)]
+        lengths = []
+        for number, (reader, writer) in enumerate(lines):
+            writer.write(bare(port, "resources/read", read, read["uri"]))
+            lengths.append(await answered_with(reader))
+            if number == 0:
+                lengths[0] -= len(await reader.readexactly(4_000_000))  # who reads slowly, but does
+        with anyio.fail_after(PATIENCE_S):
+            for number in (0, 6):
+                await lines[number][0].readexactly(lengths[number])
+            with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+                await lines[1][0].readexactly(lengths[1])
+        for _, writer in lines:
             writer.close()
 
 

@@ -202,3 +202,32 @@ async def test_keys_outlast_a_restart(tmp_path: Path, serve: Serve) -> None:
     async with balancer as url, visitor(url, MODERN, answering(restart), keeps=False) as client:
         done = await client.call_tool("shop", GO)
     assert not done.is_error and written(root, "a.txt"), text(done)
+
+
+@pytest.mark.proves("HTTP-KEYS")
+@pytest.mark.parametrize("left", [b"", b"0123456789", b"\xff" * 100], ids=["empty", "cut off", "something else"])
+async def test_a_file_without_a_key_is_replaced(tmp_path: Path, serve: Serve, left: bytes) -> None:
+    root = shop(tmp_path, turn(write("out/a.txt")), turn(write("out/b.txt")))
+    key = root / ".llm-do" / KEYS
+    key.parent.mkdir(mode=0o700)
+    key.write_bytes(left)
+    services = [serve(root, *NAMED) for _ in range(2)]
+    balancer = Balancer([service.port for service in services])
+    async with balancer as url, visitor(url, MODERN, Person(decide("once")), keeps=False) as client:
+        done = await client.call_tool("shop", GO)
+    assert not done.is_error and written(root, "a.txt", "b.txt"), text(done)
+    assert not left or left not in key.read_bytes()
+    assert "Traceback" not in "".join(line for service in services for line in service.said)
+
+
+@pytest.mark.proves("HTTP-KEYS")
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions are told otherwise there")
+async def test_a_key_that_others_can_read_is_told_of_once(tmp_path: Path, serve: Serve) -> None:
+    root = shop(tmp_path, turn(write("out/a.txt")), turn(write("out/b.txt")))
+    request_state_keys(root / ".llm-do")
+    (root / ".llm-do" / KEYS).chmod(0o644)
+    service = serve(root)
+    async with visitor(service.url, MODERN, Person(decide("once"))) as client:
+        assert not (await client.call_tool("shop", GO)).is_error
+    assert "chmod 600" in service.line(KEYS)
+    assert service.end() == 0 and sum(KEYS in line for line in service.said) == 1

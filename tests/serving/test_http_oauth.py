@@ -16,9 +16,9 @@ import anyio
 import httpx2
 import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from jwt.algorithms import ECAlgorithm
+from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from llm_do_mcp.errors import UsageError
 from llm_do_mcp.serving.http import keys
@@ -39,6 +39,11 @@ class Authority:
         self.fetched = 0
         self.stuck: int | None = None
         """After how many bytes its answers stop, without an end."""
+        self.status = 200
+        self.moved = ""
+        """Where its address leads on to."""
+        self.further: list[dict[str, Any]] = []
+        """Keys besides its own."""
         self.asked, self.freed = threading.Semaphore(0), threading.Event()
         self.renew("first")
         authority = self
@@ -46,8 +51,13 @@ class Authority:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 authority.fetched += 1
-                text = json.dumps({"keys": [authority.jwk]}).encode()
-                self.send_response(200)
+                text = json.dumps({"keys": [*authority.further, authority.jwk]}).encode()
+                if authority.moved and self.path == "/jwks.json":
+                    self.send_response(302)
+                    self.send_header("Location", authority.moved)
+                    self.end_headers()
+                    return
+                self.send_response(authority.status)
                 self.end_headers()
                 if authority.stuck is not None:
                     authority.asked.release()
@@ -187,13 +197,63 @@ async def test_an_address_that_fails_is_not_asked_for_each_token(
     good = authority.token()
     authority.jwk = {}  # what holds no key
     service = serve(shop(tmp_path), *authority.options)
-    for number in range(10):
+    began = time.monotonic()
+    for number in range(20):
         assert (await post(service.url, authority.token(kid=f"k{number}"))).status_code == 401
     assert (await post(service.url, good)).status_code == 401
-    assert authority.fetched == 1
+    assert authority.fetched <= 1 + (time.monotonic() - began) / keys.FIRST_EVERY_S
     assert service.end() == 0
     (told,) = [line for line in service.said if "--oauth-jwks" in line]
     assert f"--oauth-jwks {authority.url}/jwks.json: " in told
+
+
+@pytest.mark.proves("HTTP-OAUTH-KEYS")
+async def test_as_long_as_there_are_no_keys_they_are_soon_looked_for_again(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "FIRST_EVERY_S", 0.0)
+    kept = Keys(f"{authority.url}/jwks.json")
+    authority.status = 503
+    assert await kept.find("first") is None
+    authority.status = 200
+    assert await kept.find("first") is not None
+    assert await kept.find("second") is None and authority.fetched == 2, "from then on they are not"
+
+
+@pytest.mark.proves("HTTP-OAUTH-MOVED", "HTTP-LOG")
+async def test_an_address_leads_on_to_what_is_as_safe(authority: Authority, capfd: pytest.CaptureFixture[str]) -> None:
+    authority.moved = f"{authority.url}/keys"
+    assert await Keys(f"{authority.url}/jwks.json").find("first") is not None
+    assert authority.fetched == 2 and not capfd.readouterr().err
+    authority.moved = "http://issuer.example/keys"
+    assert await Keys(f"{authority.url}/jwks.json").find("first") is None
+    said = capfd.readouterr().err
+    assert "it leads on to http://issuer.example/keys, which is not https" in said and said.count("\n") == 1
+    authority.moved = f"{authority.url}/jwks.json"
+    assert await Keys(f"{authority.url}/jwks.json").find("first") is None
+    assert authority.fetched < 20 and capfd.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.proves("HTTP-LOG")
+async def test_an_answer_that_is_none_is_told_in_one_line(
+    authority: Authority, capfd: pytest.CaptureFixture[str]
+) -> None:
+    authority.status = 404
+    assert await Keys(f"{authority.url}/jwks.json").find("first") is None
+    said = capfd.readouterr().err
+    assert "it answers 404 Not Found; nobody with another key is let in" in said and said.count("\n") == 1
+
+
+@pytest.mark.proves("HTTP-OAUTH", "HTTP-LOG")
+async def test_a_key_that_is_no_public_one_lets_nobody_in(tmp_path: Path, serve: Serve, authority: Authority) -> None:
+    leaked = rsa.generate_private_key(65537, 2048)
+    authority.further = [{**json.loads(RSAAlgorithm.to_jwk(leaked)), "kid": "leaked"}]
+    service = serve(shop(tmp_path), *authority.options)
+    assert (await post(service.url, authority.token(leaked, "RS256", kid="leaked"))).status_code == 401
+    assert (await post(service.url, authority.token())).status_code == 200
+    assert service.end() == 0
+    (told,) = service.said[1:]
+    assert "--oauth-jwks" in told and "no public key: 'leaked'; nobody with it is let in" in told
 
 
 @pytest.mark.proves("HTTP-OAUTH-KEYS")
@@ -229,7 +289,7 @@ async def test_clients_are_told_where_tokens_are_had(tmp_path: Path, serve: Serv
     async with httpx2.AsyncClient() as http:
         told = (await http.get(address)).json()
     assert told["resource"] == AUDIENCE and told["scopes_supported"] == ["call", "write", "approve"]
-    assert [issuer.rstrip("/") for issuer in told["authorization_servers"]] == [authority.url]
+    assert told["authorization_servers"] == [authority.url], "as it stands in tokens, without another `/`"
 
 
 @pytest.mark.proves("HTTP-OAUTH", "HTTP-PRINCIPALS")

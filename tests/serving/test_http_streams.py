@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
+import sys
+import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +20,7 @@ import httpx2
 import pytest
 
 from tests.serving.clients import GO, HANDSHAKE, PATIENCE_S, YES, Person, named, shop, text, turn, worker, write
-from tests.serving.web import Serve, visitor
+from tests.serving.web import Serve, body, headers, visitor
 
 pytestmark = pytest.mark.anyio
 
@@ -54,12 +58,17 @@ class Session:
         assert answer.status_code == 202
 
     @asynccontextmanager
+    async def request(self, method: str, params: Mapping[str, Any]) -> AsyncIterator[httpx2.Response]:
+        """Send a request: its answer, of which nothing is read yet."""
+        self._ids += 1
+        sent = {"jsonrpc": "2.0", "id": self._ids, "method": method, "params": params}
+        async with self._http.stream("POST", self._url, json=sent, headers=self._headers) as answer:
+            yield answer
+
+    @asynccontextmanager
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
         """Call a tool: the messages on the stream of the call."""
-        self._ids += 1
-        params = {"name": tool, "arguments": arguments}
-        sent = {"jsonrpc": "2.0", "id": self._ids, "method": "tools/call", "params": params}
-        async with self._http.stream("POST", self._url, json=sent, headers=self._headers) as answer:
+        async with self.request("tools/call", {"name": tool, "arguments": arguments}) as answer:
             yield (json.loads(line[5:]) async for line in answer.aiter_lines() if line.startswith("data:"))
 
     async def result(self, tool: str, arguments: Mapping[str, Any]) -> str:
@@ -124,3 +133,70 @@ async def test_a_question_that_its_call_leaves_behind_is_withdrawn_on_the_other_
         await client.call_tool("run_cancel", {"run_id": named(handed_over, "run_id")})
         with anyio.fail_after(PATIENCE_S):
             await person.withdrawn.wait()
+
+
+# ---- what is kept
+
+
+@pytest.mark.proves("HTTP-FORGETS")
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells how much memory a process has")
+async def test_a_session_keeps_nothing_of_what_it_has_answered(tmp_path: Path, serve: Serve) -> None:
+    service = serve(shop(tmp_path, files={"in/long.txt": "pear " * 1_900_000}))
+    status = Path(f"/proc/{service.process.pid}/status")
+    async with AsyncExitStack() as sessions:
+        for _ in range(40):
+            client = await sessions.enter_async_context(session(service.url, {}))
+            async with client.request("resources/read", {"uri": "llm-do://files/in/long.txt"}) as answer:
+                assert len(await answer.aread()) > 9_500_000
+        assert int(status.read_text().partition("VmRSS:")[2].split()[0]) < 300_000, "kB, of 40 answers of 9,500 kB"
+
+
+# ---- the end
+
+
+@pytest.mark.proves("HTTP-END")
+@pytest.mark.parametrize("signals", [[signal.SIGTERM], [signal.SIGINT], [signal.SIGINT] * 3], ids=str)
+async def test_who_listens_for_news_is_told_that_this_is_the_end(
+    tmp_path: Path, serve: Serve, signals: list[signal.Signals]
+) -> None:
+    service = serve(shop(tmp_path))
+    listen = body("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    async with (
+        visitor(service.url, HANDSHAKE),  # which listens on a stream of its session
+        httpx2.AsyncClient(timeout=PATIENCE_S) as http,
+        http.stream("POST", service.url, json=listen, headers=headers("subscriptions/listen")) as answer,
+    ):
+        messages = (json.loads(line[5:]) async for line in answer.aiter_lines() if line.startswith("data:"))
+        assert (await anext(messages))["method"] == "notifications/subscriptions/acknowledged"
+        for number in signals:
+            service.process.send_signal(number)
+        assert "result" in await anext(messages)
+        assert [message async for message in messages] == [], "and the stream is whole"
+        assert await asyncio.to_thread(service.end) == 0
+    assert len(service.said) == 1, "nothing went wrong"
+
+
+@pytest.mark.proves("HTTP-END")
+async def test_an_answer_that_is_being_read_is_sent_to_its_end(tmp_path: Path, serve: Serve) -> None:
+    service = serve(shop(tmp_path, files={"in/long.txt": "pear " * 1_900_000}))
+    async with (
+        session(service.url, {}) as client,
+        client.request("resources/read", {"uri": "llm-do://files/in/long.txt"}) as answer,
+    ):
+        service.process.send_signal(signal.SIGTERM)
+        read, since = 0, time.monotonic()
+        async for part in answer.aiter_raw(100_000):
+            read += len(part)
+            await asyncio.sleep(max(since + read / 9_500_000 - time.monotonic(), 0))  # over a second
+        assert read > 9_500_000 and time.monotonic() - since > 0.9
+    assert await asyncio.to_thread(service.end) == 0 and len(service.said) == 1
+
+
+@pytest.mark.proves("A096", "HTTP-END")
+async def test_who_does_not_read_is_cut_off_at_the_end(tmp_path: Path, serve: Serve) -> None:
+    service = serve(shop(tmp_path, files={"in/long.txt": "pear " * 1_900_000}))
+    async with (
+        session(service.url, {}) as client,
+        client.request("resources/read", {"uri": "llm-do://files/in/long.txt"}),
+    ):
+        assert await asyncio.to_thread(service.end) == 0 and len(service.said) == 1

@@ -11,18 +11,18 @@ import httpx2
 import pytest
 
 from tests.serving.clients import PATIENCE_S, YES, shop, turn, write
-from tests.serving.test_tasks import ASKS
+from tests.serving.test_tasks import ASKS, CAN
 from tests.serving.web import Serve, Service, bearer, body, headers, token
 
 Ask = Callable[..., dict[str, Any]]
 
 
-def asking(service: Service, who: str | None = None) -> Ask:
+def asking(service: Service, who: str | None = None, capabilities: Any = ASKS) -> Ask:
     """`ask(method, params, name)` sends a request, with that header, and gives the answer."""
 
     def ask(method: str, params: dict[str, Any], name: str | None) -> dict[str, Any]:
         given = {**headers(method, name), **bearer(who)}
-        answer = httpx2.post(service.url, json=body(method, params, ASKS), headers=given, timeout=PATIENCE_S)
+        answer = httpx2.post(service.url, json=body(method, params, capabilities), headers=given, timeout=PATIENCE_S)
         return dict(answer.json())
 
     return ask
@@ -101,3 +101,27 @@ def test_who_cannot_cancel_a_task_says_so(tmp_path: Path, serve: Serve) -> None:
     for ask in (here, there):
         assert until(ask, identifier, "cancelled")
         assert "result" in ask("tasks/cancel", {"taskId": identifier}, identifier), "it has ended"
+
+
+@pytest.mark.proves("TASKS-HTTP", "HTTP-INSTANCES")
+@pytest.mark.parametrize("when", ["pause", "deny"])
+def test_a_task_that_nobody_can_answer_does_not_hang_at_another_instance(
+    tmp_path: Path, serve: Serve, when: str
+) -> None:
+    root = shop(tmp_path, turn(write("out/a.txt")))
+    here, there = (asking(serve(root, "--when-nobody-can-answer", when), capabilities=CAN) for _ in range(2))
+    identifier = begun(here)
+    said = until(there, identifier, "completed")["result"]["content"][0]["text"]
+    assert ("waits for a person" if when == "pause" else "was not run") in said, said
+    assert until(here, identifier, "completed")["result"]["content"][0]["text"] == said
+    assert not (root / "out/a.txt").exists()
+
+
+@pytest.mark.proves("TASKS-HTTP", "HTTP-INSTANCES")
+def test_what_another_instance_asked_in_vain_does_not_wait_for_ever(tmp_path: Path, serve: Serve) -> None:
+    root, file = shop(tmp_path / "shop", turn(write("out/a.txt"))), tmp_path / "tokens"
+    ann, options = token(file, "ann"), ("--answer-within", "1", "--tokens", str(file))
+    here, there = (asking(serve(root, *options), ann) for _ in range(2))
+    identifier = begun(here)
+    assert until(there, identifier, "input_required")["inputRequests"]
+    assert "waits for a person" in until(there, identifier, "completed")["result"]["content"][0]["text"]

@@ -22,6 +22,7 @@ from mcp.types import (
 )
 
 from llm_do_mcp.project.load import load_project
+from llm_do_mcp.serving import completions
 from llm_do_mcp.serving.names import Names
 from llm_do_mcp.serving.server import ProjectServer
 from llm_do_mcp.serving.several import SeveralProjects
@@ -331,7 +332,23 @@ async def test_values_that_are_known_are_offered(tmp_path: Path, mode: str) -> N
         for number in range(150):
             (root / "in" / f"many-{number:03}").touch()
         found = (await client.complete(files, {"name": "path", "value": "many"})).completion
-        assert (len(found.values), found.total, found.has_more) == (100, 150, True)
+        assert (len(found.values), found.total, found.has_more) == (100, None, True)
+
+
+@pytest.mark.proves("COMPLETION", "COMPLETION-MANY")
+async def test_paths_are_offered_however_many_there_are(tmp_path: Path, mode: str) -> None:
+    folders = {f"in/D{folder:02}/f{number:03}.md": "" for folder in range(12) for number in range(110)}
+    denied = [{"function": "files.list", "subject": "in/D10/**", "decision": "deny"}]
+    shop(tmp_path, files=folders, approvals=denied)
+    files = ResourceTemplateReference(uri="llm-do://files/in/{+path}")
+    async with serving(tmp_path, mode) as client:
+        found = (await client.complete(files, {"name": "path", "value": "d11/F10"})).completion
+        assert found.values == [f"D11/f{number}.md" for number in range(100, 110)]
+        assert (found.total, found.has_more) == (10, False)
+        assert (await values(client, files, "path"))[:2] == ["stock.txt", "D00/f000.md"]
+        assert await values(client, files, "path", "D1") == [f"D11/f{number:03}.md" for number in range(100)]
+        for nothing in ("D10/", "D11/f2", "../", "/", "D11/../", "D11//f", "*", "\0"):
+            assert await values(client, files, "path", nothing) == [], nothing
 
 
 # ---- several projects
@@ -373,3 +390,16 @@ async def test_of_several_projects_each_has_its_own(tmp_path: Path, mode: str) -
         assert await values(client, form, "path") == ["stock.txt"]
         with pytest.raises(MCPError):
             await client.read_resource("llm-do://projects/none/project")
+
+
+@pytest.mark.proves("COMPLETION", "RESOURCE-SEVERAL")
+async def test_runs_that_one_of_several_projects_leaves_out_are_told_of(
+    tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(completions, "MAX_VALUES", 2)
+    async with two(tmp_path, mode) as client:
+        runs = ResourceTemplateReference(uri="llm-do://runs/{run_id}")
+        for total, has_more in ((1, False), (2, False), (None, True)):
+            await client.call_tool("den_files_in_list", {})
+            found = (await client.complete(runs, {"name": "run_id", "value": ""})).completion
+            assert (found.total, found.has_more) == (total, has_more)

@@ -81,6 +81,31 @@ async def test_a_form_that_is_too_long_is_read_in_parts(tmp_path: Path, mode: st
         assert text(await client.call_tool("run_wait", again)).startswith('{\n  "text": "xxx')
 
 
+@pytest.mark.proves("RESULT-LISTING")
+async def test_a_listing_that_is_long_is_had_in_parts(tmp_path: Path, mode: str) -> None:
+    named = [f'{number:03} "{"n" * 180}' for number in range(500)]
+    shop(tmp_path, turn(("list_files", {"path": "in"})))
+    for name in named:
+        (tmp_path / "in" / name).touch()
+    (tmp_path / "in" / "stock.txt").unlink()
+    async with serving(tmp_path, mode) as client:
+        found: list[str] = []
+        for pattern in ("**/*", *(f"{first}[{second}]*" for first in range(5) for second in ("0-4", "5-9"))):
+            listed = await client.call_tool("files_in_list", {"pattern": pattern})
+            form = listed.structured_content
+            assert form is not None and json.loads(text(listed)) == form and len(text(listed)) <= results.TEXT_CHARS
+            paths = [file["path"] for file in form["files"]]
+            if pattern == "**/*":
+                assert paths == named[: len(paths)] and len(paths) > 100 and form["total"] == 500
+                assert form["more"].startswith(f"{500 - len(paths)} more, after these in the order of names; ")
+            else:
+                assert form["total"] == len(paths) == 50 and "more" not in form
+                found += paths
+        worker = text(await client.call_tool("shop", {"input": "go"}))
+    assert found == named
+    assert '"more"' in worker and len(worker) <= results.TEXT_CHARS, "a worker's model is told the same"
+
+
 @pytest.mark.proves("RESULT-ERRORS")
 async def test_the_cause_of_an_error_comes_first_and_is_not_long(tmp_path: Path, mode: str) -> None:
     shop(tmp_path, {"text": "hm"})

@@ -147,13 +147,23 @@ async def test_an_answer_that_is_no_turn_is_refused(tmp_path: Path, mode: str, r
 
 @pytest.mark.proves("A074", "SAMPLING-TURNS")
 @pytest.mark.parametrize("mode", ERAS)
-async def test_an_array_of_blocks_is_one_turn(tmp_path: Path, mode: str) -> None:
+@pytest.mark.parametrize("keys", [None, {}], ids=["with tools", "without tools"])
+async def test_an_array_of_blocks_is_one_turn(tmp_path: Path, mode: str, keys: dict[str, Any] | None) -> None:
     parts = [TextContent(type="text", text="Three "), TextContent(type="text", text="pears.")]
     whole = CreateMessageResultWithTools(role="assistant", content=parts, model="other\x1b[31m", stop_reason=None)
-    async with served(lent(tmp_path)) as server, client(server, mode, Lender(whole)) as asking:
+    async with served(lent(tmp_path, keys)) as server, client(server, mode, Lender(whole)) as asking:
         result = await asking.call_tool("shop", {"input": "How many?"})
     assert text(result) == "Three pears."
     assert account(result)["models"] == ["sampling (other\\x1b[31m)"], "another model is told of, escaped"
+
+
+@pytest.mark.proves("A074", "WORKER-TRUNCATED")
+async def test_what_bounds_a_reply_of_the_clients_model_is_said(tmp_path: Path) -> None:
+    cut = Lender(says("Three", stop_reason="maxTokens"))
+    async with served(lent(tmp_path)) as server, client(server, HANDSHAKE, cut) as asking:
+        result = await asking.call_tool("shop", {"input": "How many?"})
+    assert result.is_error
+    assert "longer than one may be (8192 tokens where the client's model answers)" in text(result)
 
 
 @pytest.mark.proves("A074")

@@ -124,6 +124,20 @@ async def test_what_the_manifest_sets_is_in_force(tmp_path: Path, mode: str) -> 
 
 
 @pytest.mark.proves("CALL-SEARCH-SETTINGS")
+async def test_where_the_manifest_switches_the_envelope_off_answers_are_the_tools_own_lines(
+    tmp_path: Path, mode: str
+) -> None:
+    async with serving(shop(tmp_path, files=MANY), mode) as client:
+        own = text(await client.call_tool("te", {"command": "-i grep pears"}))
+    async with serving(shop(tmp_path, files=MANY, tool_envelope={"enabled": False}), mode) as client:
+        assert text(await client.call_tool("te", GREP)) == own
+        assert text(await client.call_tool("te", {"command": "-i grep pears"})) == own
+        (tool,) = [tool for tool in (await client.list_tools()).tools if tool.name == "te"]
+    assert tool.description is not None and "The answer is lines alone" in tool.description
+    assert "pears" in own and "TE_BEGIN_META" not in own
+
+
+@pytest.mark.proves("CALL-SEARCH-SETTINGS")
 async def test_a_project_s_ignore_file_holds_in_its_sandboxes(tmp_path: Path, mode: str) -> None:
     more = {".llm-doignore": "/in/drafts/\n", "in/drafts/b.txt": "three pears\n"}
     async with serving(shop(tmp_path, files=more), mode) as client:

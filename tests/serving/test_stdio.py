@@ -248,6 +248,23 @@ def test_what_a_client_does_not_read_has_an_end(tmp_path: Path, mode: str, metho
         wire.close()
 
 
+@pytest.mark.proves("A092", "STDIO-ROOM")
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells how much memory a process has")
+@pytest.mark.parametrize("method", ["tools/list", "x" * 8000], ids=["short answers", "errors"])
+def test_so_have_short_answers_and_errors(tmp_path: Path, mode: str, method: str) -> None:
+    wire = _deaf(shop(tmp_path), mode)
+    try:
+        asked = wire.message(method)
+        lines = b"".join(json.dumps({**asked, "id": 10 + n}).encode() + b"\n" for n in range(10_000))
+        sent = lines[: _takes_no_more(wire, lines)].count(b"\n")
+        assert sent < 10_000 and _grown_by(wire.process.pid) < 200_000, "kB"
+        wire.listen()
+        for number in range(sent):
+            wire.answer(10 + number)  # all that was read is answered
+    finally:
+        wire.close()
+
+
 def _grown_by(process: int) -> int:
     """How far the memory of a process goes up, in kB, until it stays for a second what it is."""
     grown, since = 0, time.monotonic()
@@ -418,6 +435,25 @@ def test_sixty_slow_calls_do_not_hold_up_the_rest(tmp_path: Path, open_wire: Ope
             gate.open()
         done = [wire.answer(call)["result"]["content"][0]["text"] for call in calls]
         assert done == ["slow but sure"] * 60
+    finally:
+        gate.close()
+
+
+@pytest.mark.proves("A098", "STDIO-BUSY")
+def test_what_is_quick_does_not_queue_behind_what_lasts(tmp_path: Path, open_wire: Open, mode: str) -> None:
+    gate = Gate(tmp_path)
+    try:
+        wire = open_wire(command(tmp_path), mode)
+        wire.request("tools/list")
+        for _ in range(300):
+            wire.call("shop", {"input": "go"})
+        began = time.monotonic()
+        read = wire.request("tools/call", {"name": "files_in_read_text", "arguments": {"path": "stock.txt"}})
+        assert read["content"][0]["text"] == "three pears\n"
+        assert wire.request("tools/call", {"name": "run_cancel", "arguments": {"run_id": "none"}})["isError"]
+        assert time.monotonic() - began < 4, "none of the 300 is answered by then"
+        wire.end_input()
+        wire.process.wait(10)
     finally:
         gate.close()
 

@@ -89,6 +89,10 @@ async def test_the_nearest_function_of_a_name_wins_and_two_equally_near_are_an_e
         "workers/builtin.worker": worker(
             "toolsets: {custom: [read_file], filesystem: {}}\nsandbox: {paths: {a: 'ro:./a'}}"
         ),
+        "workers/search.worker": worker(
+            "toolsets: {custom: [web_search]}\nserver_side_tools: [{tool_type: web_search}]"
+        ),
+        "toolsets/c.py": listed("web_search"),
         "a/x.txt": "",
     }
     async with bench(tmp_path, files) as made:
@@ -98,6 +102,8 @@ async def test_the_nearest_function_of_a_name_wins_and_two_equally_near_are_an_e
         assert await refusal(made, "far") == f"worker far: {doubled}"
         assert await refusal(made, "all") == f"worker all: {doubled}"
         assert "two functions are called 'read_file': files.read and custom.read_file" in await refusal(made, "builtin")
+        both = "two tools are called 'web_search': custom.web_search, and the one of server_side_tools; rename the"
+        assert both in await refusal(made, "search")
 
 
 @pytest.mark.proves("A057", "CUSTOM-BROKEN-MODULE")

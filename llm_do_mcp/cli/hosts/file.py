@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import tempfile
+import stat
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from llm_do_mcp.cli.hosts import jsonc
+from llm_do_mcp.cli.replacing import replacing
 from llm_do_mcp.errors import UsageError
 
 _MARK = b"\xef\xbb\xbf"
@@ -56,7 +57,7 @@ def put(path: Path, keys: Sequence[str], value: Any) -> Path | bool | None:
     try:
         new = jsonc.put(text, keys, value)
     except jsonc.NotJson as error:
-        raise UsageError(f"{path}:{error}; nothing was changed") from None
+        raise UsageError(f"{path}:{error}") from None
     wanted = jsonc.merged(old, keys, value)
     assert jsonc.read(new) == wanted, "the other entries have to stay as they are"
     if wanted == old and before is not None:
@@ -70,28 +71,33 @@ def put(path: Path, keys: Sequence[str], value: Any) -> Path | bool | None:
 def _object(path: Path, text: str) -> dict[str, Any]:
     data = _parsed(path, text)
     if not isinstance(data, dict):
-        raise UsageError(f"{path}: it is no JSON object; nothing was changed")
+        raise UsageError(f"{path}: it is no JSON object")
     return data
 
 
 def _bytes(path: Path) -> bytes | None:
-    with contextlib.suppress(FileNotFoundError):
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise UsageError(f"{path}: it is no file")
+    try:
         return path.read_bytes()
-    return None
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
 def _text(path: Path, data: bytes | None) -> str:
     try:
         return "" if data is None else data.removeprefix(_MARK).decode()
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: byte {error.start} is not UTF-8; nothing was changed") from None
+        raise UsageError(f"{path}: byte {error.start} is not UTF-8") from None
 
 
 def _parsed(path: Path, text: str) -> Any:
     try:
         return jsonc.read(text)
     except jsonc.NotJson as error:
-        raise UsageError(f"{path}:{error}; nothing was changed") from None
+        raise UsageError(f"{path}:{error}") from None
 
 
 def _keep(path: Path) -> Path:
@@ -107,18 +113,11 @@ def _keep(path: Path) -> Path:
 
 
 def _replace(path: Path, data: bytes, before: bytes | None) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # private, as keys may stand in it
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if before is not None:
-            shutil.copymode(path, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{path.parent}: the folder cannot be made: {error.strerror}") from None
+    with replacing(path, mode=0o600 if before is None else stat.S_IMODE(path.stat().st_mode)) as file:
+        file.write(data)
         if _bytes(path) != before:
-            raise UsageError(f"{path} was changed by somebody else at this moment; nothing was changed, try again")
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+            raise UsageError(f"{path} was changed by somebody else at this moment; try again")

@@ -51,26 +51,28 @@ class _Value:
 
 
 def read(text: str) -> Any:
-    """The data of a text; that of an empty one is `{}`.
+    """The data of a text; that of one in which there is nothing is `{}`.
 
     Raises:
         NotJson: It is not JSON, or an object has a name twice.
     """
-    return _Reader(text).whole().data if text.strip() else {}
+    return {} if _is_blank(text) else _Reader(text).whole().data
 
 
 def put(text: str, path: Sequence[str], value: Any) -> str:
     """A text with a value at a path of names; objects on the way are made where they are missing.
 
     Args:
-        text: JSON whose root is an object, or nothing at all.
+        text: JSON whose root is an object, or nothing but comments.
         path: At least one name.
         value: Plain data.
 
     Raises:
         NotJson: The text is not JSON, or something on the way is no object.
     """
-    text = text if text.strip() else "{}\n"
+    if _is_blank(text):
+        above = text.rstrip()
+        text = f"{above}\n{{}}\n" if above else "{}\n"
     at = _Reader(text).whole()
     for depth, name in enumerate(path):
         if at.members is None:
@@ -89,6 +91,17 @@ def merged(data: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str
     """The data that `put` has to lead to."""
     first, *rest = path
     return {**data, first: merged(data.get(first, {}), rest, value) if rest else value}
+
+
+def _is_blank(text: str) -> bool:
+    """Whether there is nothing in a text, or only comments."""
+    return _behind_space(text, 0) == len(text)
+
+
+def _behind_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    assert found is not None
+    return found.end()
 
 
 def _insert(text: str, into: _Value, name: str, value: Any) -> str:
@@ -143,9 +156,7 @@ class _Reader:
         return NotJson(self._text, at, message)
 
     def _skip(self, at: int) -> int:
-        found = _SPACE.match(self._text, at)
-        assert found is not None
-        return found.end()
+        return _behind_space(self._text, at)
 
     def _is(self, at: int, character: str) -> bool:
         return self._text[at : at + 1] == character
@@ -162,7 +173,10 @@ class _Reader:
             return _Value(at, ends, data)
         if (plain := _PLAIN.match(self._text, at)) is None:
             raise self._wrong(at, "a value is expected here")
-        return _Value(at, plain.end(), json.loads(plain[0]))
+        try:
+            return _Value(at, plain.end(), json.loads(plain[0]))
+        except ValueError:
+            raise self._wrong(at, "this number has too many digits") from None
 
     def _string(self, at: int) -> tuple[str, int]:
         try:

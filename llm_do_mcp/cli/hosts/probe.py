@@ -1,4 +1,8 @@
-"""A server spoken to as a host does, by hand: what it says on its output and error output is all there is to see."""
+"""A server spoken to as a host does, by hand: what it says on its output and error output is all there is to see.
+
+It may be any program that a host's file names: one that says nothing, or writes without end. So each wait has its time,
+and what is read and kept has its measure.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,17 @@ import contextlib
 import json
 import os
 import queue
+import signal
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from llm_do_mcp.cli.hosts.start import Start, bare
+from llm_do_mcp.sandbox.names import one_line
 
 HANDSHAKE, MODERN = "2025-11-25", "2026-07-28"
 ERAS = (HANDSHAKE, MODERN)
@@ -19,6 +28,12 @@ PATIENCE_S = 30.0
 """Seconds for one answer; hosts give up after about a minute."""
 END_S = 5.0
 """Seconds in which a server has to be gone after the end of its input."""
+ROOM = 32_000_000
+"""Bytes of output that are read; the lists of a thousand workers are a tenth of it."""
+_OF_A_LINE = 100
+"""Bytes that a line takes besides what is in it."""
+MOST_LINES, LINE_BYTES = 1000, 10_000
+"""What is kept of lines that are no messages: so many, and of each so much."""
 _LISTS = {"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources"}
 _PREFIX = "io.modelcontextprotocol"
 _CLIENT = {"name": "llm-do-mcp-doctor", "version": "1"}
@@ -32,8 +47,9 @@ class Heard:
         problem: Why it could not be spoken to, in one line, or "".
         seconds: From its start to its first answer.
         lists: "tools", "prompts", "resources" → what is in them; without those that it does not have.
-        strays: Lines on its output that are no messages.
-        errors: Lines on its error output.
+        strays: Lines on its output that are no messages; the first ones.
+        errors: Lines on its error output; the last ones, as the last one tells what it died of.
+        silent: Whether it had not answered at all when patience ended.
     """
 
     problem: str = ""
@@ -41,26 +57,31 @@ class Heard:
     lists: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     strays: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+    silent: bool = False
 
 
 class _Silence(Exception):
     """An answer that did not come, or came as an error."""
 
 
-def speak(command: Sequence[str], env: Mapping[str, str], era: str) -> Heard:
-    """Start a server in the root folder with just this environment, ask for its lists, and end its input."""
+def speak(begun: Start, era: str) -> Heard:
+    """Start a server with no variables but those of its entry, ask for its lists, and end its input."""
     heard, began = Heard(), time.monotonic()
+    if not os.path.isdir(begun.folder):
+        heard.problem = f"{begun.command[0]} cannot be started: there is no folder {begun.folder}"
+        return heard
     try:
         process = subprocess.Popen(
-            command,
+            begun.command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            cwd=os.path.abspath(os.sep),
-            env=dict(env),
+            cwd=begun.folder,
+            env=bare(begun.env),
+            start_new_session=sys.platform != "win32",  # so that what it starts ends with it
         )
     except (OSError, ValueError) as error:  # of a NUL in a word there is only what Python says
-        heard.problem = f"{command[0]} cannot be started: {getattr(error, 'strerror', None) or error}"
+        heard.problem = f"{begun.command[0]} cannot be started: {getattr(error, 'strerror', None) or error}"
         return heard
     conversation = _Conversation(process, era, heard)
     try:
@@ -80,7 +101,7 @@ def speak(command: Sequence[str], env: Mapping[str, str], era: str) -> Heard:
 def _result(method: str, answer: Mapping[str, Any]) -> dict[str, Any]:
     error, result = answer.get("error"), answer.get("result")
     if isinstance(error, dict):
-        raise _Silence(f"{method}: {error.get('message')}")
+        raise _Silence(f"{method}: {one_line(str(error.get('message')), 300)}")
     if not isinstance(result, dict):
         raise _Silence(f"{method}: its answer has neither a result nor an error")
     return result
@@ -90,6 +111,7 @@ class _Conversation:
     def __init__(self, process: subprocess.Popen[bytes], era: str, heard: Heard) -> None:
         self._process, self._era, self._heard, self._ids = process, era, heard, 0
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._flooded = False
         self._threads = [threading.Thread(target=read, daemon=True) for read in (self._read, self._hear)]
         for thread in self._threads:
             thread.start()
@@ -114,17 +136,23 @@ class _Conversation:
         self._write(asked)
         until = time.monotonic() + PATIENCE_S
         while True:
-            try:
-                line = self._lines.get(timeout=max(until - time.monotonic(), 0.0))
-            except queue.Empty:
-                raise _Silence(f"no answer to {method} within {PATIENCE_S:g} s") from None
+            line = self._next(until, method)
             if not line:
-                raise _Silence(f"it ended before it answered {method}")
+                flood = f"it writes without end: more than {ROOM:,} bytes before it answered {method}"
+                raise _Silence(flood if self._flooded else f"it ended before it answered {method}")
             message = self._message(line)
             if message == asked:
                 raise _Silence("it is no MCP server: it only says again what it is told")
             if message is not None and message.get("id") == self._ids and "method" not in message:
                 return _result(method, message)
+
+    def _next(self, until: float, method: str) -> bytes:
+        """The next line of its output; nothing where there will be no more."""
+        with contextlib.suppress(queue.Empty):
+            if (left := until - time.monotonic()) > 0:
+                return self._lines.get(timeout=left)
+        self._heard.silent = not self._heard.seconds
+        raise _Silence(f"no answer to {method} within {PATIENCE_S:g} s")
 
     def listed(self, method: str, kind: str) -> list[dict[str, Any]]:
         """What a list has, each with its name."""
@@ -149,8 +177,13 @@ class _Conversation:
         except subprocess.TimeoutExpired:
             self._process.kill()
         self._process.wait()
+        if sys.platform != "win32":  # what it started; no new group can have this id while one of it lives
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
         for thread in self._threads:
             thread.join(END_S)
+        if any(thread.is_alive() for thread in self._threads):
+            return  # a process that left the group holds the pipes open: they are closed with this one
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             assert pipe is not None
             with contextlib.suppress(OSError):  # what was still to be written has no reader any more
@@ -167,20 +200,26 @@ class _Conversation:
     def _message(self, line: bytes) -> dict[str, Any] | None:
         try:
             message = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             message = None
         if isinstance(message, dict) and message.get("jsonrpc") == "2.0":
             return message
-        self._heard.strays.append(line.decode(errors="replace").strip())
+        if len(self._heard.strays) < MOST_LINES:
+            self._heard.strays.append(line[:LINE_BYTES].decode(errors="replace").strip())
         return None
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
+        room = ROOM
+        while room > 0 and (line := self._process.stdout.readline(room)):
+            room -= len(line) + _OF_A_LINE
             self._lines.put(line)
+        self._flooded = room <= 0
         self._lines.put(b"")
 
     def _hear(self) -> None:
         assert self._process.stderr is not None
-        for line in self._process.stderr:
-            self._heard.errors.append(line.decode(errors="replace").rstrip())
+        errors = self._heard.errors
+        while line := self._process.stderr.readline(LINE_BYTES):
+            errors.append(line.decode(errors="replace").rstrip())
+            del errors[:-MOST_LINES]

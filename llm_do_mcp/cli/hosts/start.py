@@ -6,6 +6,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,23 @@ SETTINGS = ("LLM_DO_MODEL", "ANTHROPIC_BASE_URL", "LLM_DO_LIBS", "LLM_DO_PATH")
 _PROGRAM, _MODULE = "llm-do-mcp", "llm_do_mcp.cli.serve"
 _SYSTEM = ("SYSTEMROOT", "SYSTEMDRIVE", "PATHEXT")
 """Without these nothing starts on Windows."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a host starts a server.
+
+    Args:
+        command: The program and its arguments.
+        env: The variables that the host gives it.
+        folder: Where it is started.
+        off: Whether the host has it switched off, so that it starts nothing.
+    """
+
+    command: Sequence[str]
+    env: Mapping[str, str] = field(default_factory=dict)
+    folder: str = os.path.abspath(os.sep)
+    off: bool = False
 
 
 def command(project: str, options: Sequence[str] = ()) -> list[str]:
@@ -31,8 +49,8 @@ def command(project: str, options: Sequence[str] = ()) -> list[str]:
     return [*start, project, *options]
 
 
-def of_entry(entry: Mapping[str, Any], place: str) -> tuple[list[str], dict[str, str]]:
-    """What a host's file says: the command with its arguments, and the variables.
+def of_entry(entry: Mapping[str, Any], place: str) -> Start:
+    """What a host's file says.
 
     Args:
         entry: A server's.
@@ -48,10 +66,14 @@ def of_entry(entry: Mapping[str, Any], place: str) -> tuple[list[str], dict[str,
         raise UsageError(f"{place}: `args` is no list of texts")
     if not isinstance(env, dict):
         raise UsageError(f"{place}: `env` is no object")
+    folder = entry.get("cwd") or Start.folder
+    if not isinstance(folder, str):
+        raise UsageError(f"{place}: `cwd` is no text")
     for name in env:
         if not name or "=" in name:
             raise UsageError(f"{place}: `env`: {name!r} is not the name of a variable")
-    return [program, *args], {str(name): str(value) for name, value in env.items()}
+    off = entry.get("disabled") is True or entry.get("enabled") is False
+    return Start([program, *args], {str(name): str(value) for name, value in env.items()}, folder, off)
 
 
 def handed_on(command: Sequence[str]) -> tuple[list[str], dict[str, str]] | None:

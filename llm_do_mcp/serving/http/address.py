@@ -8,12 +8,18 @@ come from the server's own address. That holds wherever it listens.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from llm_do_mcp.errors import UsageError
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+MAX_PORT = 65535
+_PORT = re.compile(r"[1-9][0-9]{0,4}")
+_LABEL = re.compile(r"[A-Za-z0-9_-]{1,63}")
+"""A name between two dots. Clients send one in other letters in its `xn--` form."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,7 @@ def parse(text: str) -> Address:
     wrong = UsageError(
         f"--http {text}: give it as HOST:PORT, such as 127.0.0.1:8000; HOST is an IP address or localhost"
     )
-    if not (port.isascii() and port.isdigit() and int(port) < 65536):
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= MAX_PORT):
         raise wrong
     address = Address(host or LOOPBACK_NAMES[0], int(port))
     if address.host != "localhost":
@@ -107,14 +113,37 @@ def names(address: Address, allowed: Sequence[str]) -> HostNames:
     own = [] if address.is_everywhere else [address.named]
     if address.is_loopback:
         own += [f"{name}:{address.port}" for name in LOOPBACK_NAMES]
-    for name in allowed:
-        if not name or any(character in name for character in "/@?# *") or name.endswith(":"):
-            raise UsageError(f"--allowed-host {name}: give a host as clients name it, such as workers.example.org")
     if not own and not allowed:
         raise UsageError(f"--http {address.named}: say with --allowed-host under which names clients will reach it")
-    known = {name.lower() for name in (*own, *allowed)}
+    known = {name.lower() for name in (*own, *map(_allowed, allowed))}
     whole = frozenset(name for name in known if _has_port(name))
     return HostNames(whole, frozenset(known - whole))
+
+
+def _allowed(text: str) -> str:
+    """A name as it is given with `--allowed-host`, as clients send it; raises `UsageError` for what none can send."""
+    name = f"[{text}]" if _is_ip(text, 6) else text
+    host, port = name.rsplit(":", 1) if _has_port(name) else (name, "1")
+    if not _is_host(host) or not _PORT.fullmatch(port) or int(port) > MAX_PORT:
+        raise UsageError(
+            f"--allowed-host {text}: give a host as clients name it, such as workers.example.org, "
+            "workers.example.org:8443 or [2001:db8::7]"
+        )
+    return name
+
+
+def _is_host(text: str) -> bool:
+    if text.startswith("["):
+        return text.endswith("]") and _is_ip(text[1:-1], 6)
+    labels = text.removesuffix(".").split(".")
+    return all(map(_LABEL.fullmatch, labels)) and (not labels[-1].isdigit() or _is_ip(text, 4))
+
+
+def _is_ip(text: str, version: Literal[4, 6]) -> bool:
+    try:
+        return ipaddress.ip_address(text).version == version and "%" not in text  # a zone is this machine's own
+    except ValueError:
+        return False
 
 
 def _has_port(name: str) -> bool:

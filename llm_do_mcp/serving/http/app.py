@@ -16,6 +16,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from pydantic import AnyHttpUrl
+from sse_starlette.sse import AppStatus
 from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.middleware.authentication import AuthenticationMiddleware
@@ -27,6 +28,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from llm_do_mcp.serving.caller import SCOPES
 from llm_do_mcp.serving.hardened import HardenedServer
 from llm_do_mcp.serving.http.address import HostNames
+from llm_do_mcp.serving.http.ids import OneEach
+from llm_do_mcp.serving.http.sessions import forget_answers
+from llm_do_mcp.serving.room import Room
 from llm_do_mcp.toolhost.results import clean
 
 PATH, HEALTH = "/mcp", "/health"
@@ -55,10 +59,14 @@ def application(server: HardenedServer, names: HostNames, authentication: Authen
         names: What it may be asked for by.
         authentication: None where everybody who can reach it may do everything.
     """
-    server._lowlevel_server.middleware.append(_cleaned)
+    # Else what sends a session's answers ends them all at a signal, also those that are about to come.
+    AppStatus.enable_automatic_graceful_drain = False
+    server._lowlevel_server.middleware += (_cleaned, Room(server.lasts).gate)
     at_our_door = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     server.streamable_http_app(streamable_http_path=PATH, transport_security=at_our_door)
     manager = server.session_manager
+    manager.asgi_app.app = OneEach(manager.asgi_app.app)  # behind what puts bodies together, and limits them
+    forget_answers(manager)
     endpoint: ASGIApp = StreamableHTTPASGIApp(manager)
     routes: list[Route] = []
     middleware: list[Middleware] = []
@@ -74,9 +82,19 @@ def application(server: HardenedServer, names: HostNames, authentication: Authen
             Middleware(AuthContextMiddleware),
         ]
 
-    routes += [Route(PATH, endpoint=_Door(endpoint, names)), Route(HEALTH, _health, methods=["GET"])]
-    # Not Starlette's whole application: what that adds, pages of errors, uvicorn has too.
-    return Router(routes, middleware=middleware, lifespan=lambda _: manager.run())
+    door = _Door(endpoint, names)
+    routes += [Route(path, endpoint=door) for path in (PATH, f"{PATH}/")]
+    routes += [Route(HEALTH, _health, methods=["GET"])]
+    # Not Starlette's whole application: what that adds, pages of errors, uvicorn has too. And nobody is sent elsewhere:
+    # that would be to a name that was not checked.
+    return Router(routes, middleware=middleware, lifespan=lambda _: manager.run(), redirect_slashes=False)
+
+
+def end(server: HardenedServer) -> None:
+    """The server is about to end: calls in flight return now, and streams on which only news would come end."""
+    server.end()
+    for session in server.session_manager._server_instances.values():
+        session.close_standalone_sse_stream()
 
 
 class _Door:

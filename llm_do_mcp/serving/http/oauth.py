@@ -11,7 +11,7 @@ from typing import Any
 
 import jwt
 from mcp.server.auth.provider import AccessToken
-from pydantic import AnyHttpUrl, TypeAdapter, ValidationError
+from pydantic import AnyHttpUrl, ConfigDict, TypeAdapter, ValidationError
 
 from llm_do_mcp.errors import UsageError
 from llm_do_mcp.serving.http.address import LOOPBACK_NAMES
@@ -20,7 +20,8 @@ from llm_do_mcp.serving.http.keys import Keys
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Signatures with a public key only: a token that is signed with what everybody may read proves nothing."""
 LEEWAY_S = 30
-_ADDRESS = TypeAdapter(AnyHttpUrl)
+_ADDRESS = TypeAdapter(AnyHttpUrl, config=ConfigDict(url_preserve_empty_path=True))
+"""As it was given: with a `/` at its end an issuer would be another one."""
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ import asyncio
 import contextlib
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -22,7 +23,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from llm_do_mcp.errors import UsageError
 from llm_do_mcp.serving.hardened import HardenedServer
 from llm_do_mcp.serving.http.address import Address, names, parse
-from llm_do_mcp.serving.http.app import PATH, Authentication, application
+from llm_do_mcp.serving.http.app import PATH, Authentication, application, end
+from llm_do_mcp.serving.http.unread import Unread
 
 REQUEST_WITHIN_S = 30.0
 """A request that has not come in as a whole after this is given up, with its connection."""
@@ -97,18 +99,18 @@ async def serve(
     app = application(server, names(listening.address, allowed_hosts), authentication)
     config = uvicorn.Config(
         app,
-        http=_Impatient,
+        http=partial(_Impatient, unread=Unread()),  # type: ignore[arg-type]  # what makes one, as a class does
         ws="none",
         log_config=None,
         access_log=False,
         proxy_headers=False,
         server_header=False,
         reset_contextvars=True,  # pipelined requests would else see who sent the one before
-        timeout_graceful_shutdown=ENDS_WITHIN_S,
+        timeout_graceful_shutdown=ENDS_WITHIN_S + 1,  # for what does not heed that it was cut off
     )
     print(f"llm-do-mcp: serving at http://{listening.address.named}{PATH}", file=sys.stderr, flush=True)
     try:
-        await _Server(config, server.end).serve(sockets=[listening.socket])
+        await _Server(config, lambda: end(server)).serve(sockets=[listening.socket])
     finally:
         await server.aclose()
 
@@ -135,18 +137,19 @@ class _Server(uvicorn.Server):
                     await self._signal.wait()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        super().handle_exit(sig, frame)
+        # Not as uvicorn's, which at a second signal ends in no order, and repeats the signal once it has ended.
+        self.should_exit = True
         self._loop.call_soon_threadsafe(self._signal.set)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._at_end()
+        cut_off = self._loop.call_later(ENDS_WITHIN_S, self._cut_off)
         await super().shutdown(sockets)
+        cut_off.cancel()
 
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        with super().capture_signals():
-            yield
-            self._captured_signals.clear()  # an end in order, not one by the signal
+    def _cut_off(self) -> None:
+        for connection in tuple(self.server_state.connections):
+            connection.transport.abort()  # its request sees that, and ends
 
 
 class _Joined:
@@ -185,10 +188,19 @@ class _Joined:
 
 
 class _Impatient(H11Protocol):
-    """Does not wait for ever for a request that comes in drop by drop, nor for an answer to be read."""
+    """Does not wait for ever for a request that comes in drop by drop, nor for an answer to be read.
+
+    Args:
+        unread: Of all connections.
+        given: See uvicorn.
+    """
 
     _clock: asyncio.TimerHandle | None = None
     _reads: asyncio.TimerHandle | None = None
+
+    def __init__(self, *, unread: Unread, **given: Any) -> None:
+        super().__init__(**given)
+        self._unread = unread
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         self._joined = _Joined(transport, self.loop)
@@ -202,17 +214,17 @@ class _Impatient(H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
+        self._unread.add(self.transport)
         self._expect_less()
 
     def resume_writing(self) -> None:
-        if self._reads is not None:
-            self._reads.cancel()
+        self._expect_nothing()
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        for clock in (self._clock, self._reads):
-            if clock is not None:
-                clock.cancel()
+        if self._clock is not None:
+            self._clock.cancel()
+        self._expect_nothing()
         super().connection_lost(exc)
 
     def _wait(self) -> None:
@@ -221,10 +233,15 @@ class _Impatient(H11Protocol):
         self._clock = self.loop.call_later(REQUEST_WITHIN_S, self._late)
 
     def _expect_less(self) -> None:
-        self._reads = self.loop.call_later(READ_WITHIN_S, self._look, self.transport.get_write_buffer_size())
+        self._reads = self.loop.call_later(READ_WITHIN_S, self._look)
 
-    def _look(self, before: int) -> None:
-        if self.transport.get_write_buffer_size() < before:
+    def _expect_nothing(self) -> None:
+        if self._reads is not None:
+            self._reads.cancel()
+            self._unread.discard(self.transport)
+
+    def _look(self) -> None:
+        if self._unread.reads(self.transport):
             self._expect_less()
         else:
             self.transport.abort()  # not closed: that would wait for the reader

@@ -21,7 +21,7 @@ from mcp.server.auth.provider import AccessToken
 
 from llm_do_mcp.errors import UsageError
 from llm_do_mcp.serving.caller import SCOPES
-from llm_do_mcp.serving.http.trouble import Trouble
+from llm_do_mcp.serving.trouble import Trouble
 
 PREFIX = "llmdo_"
 """What a token begins with, so that scanners for secrets can know it."""

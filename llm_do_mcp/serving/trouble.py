@@ -1,6 +1,6 @@
-"""What keeps callers out, told to whoever runs the server: in its log, once, until it is over or is something else.
+"""What is wrong with what a server was given, told to whoever runs it: once, until it is over or is something else.
 
-Callers are told nothing but that they were not let in, so this is where its reason is found.
+Callers are told nothing of it but that they were not let in, if so, so this is where its reason is found.
 """
 
 from __future__ import annotations

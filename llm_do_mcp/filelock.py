@@ -1,0 +1,55 @@
+"""One process after the other: who holds a lock on a file has its turn, and the others wait.
+
+The kernel gives the lock up with its process, however that ends. The file itself stays, and never has anything in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+
+
+def _in_silence() -> None:
+    """Wait without a word."""
+
+
+@contextlib.contextmanager
+def held(path: str | os.PathLike[str], waits: Callable[[], None] = _in_silence) -> Iterator[None]:
+    """Have the turn for the duration of the block.
+
+    Args:
+        path: The file, which is made where it is missing.
+        waits: Called once where another process has the turn and is waited for.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    with open(path, "ab") as file:  # for appending: it is never changed
+        _take(file.fileno(), waits)
+        yield
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _take(lock: int, waits: Callable[[], None]) -> None:
+        mode = msvcrt.LK_NBLCK
+        while True:
+            try:
+                return msvcrt.locking(lock, mode, 1)
+            except OSError:  # the second mode gives up after ten seconds
+                if mode == msvcrt.LK_NBLCK:
+                    waits()
+                mode = msvcrt.LK_LOCK
+
+else:
+    import fcntl
+
+    def _take(lock: int, waits: Callable[[], None]) -> None:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waits()
+            fcntl.flock(lock, fcntl.LOCK_EX)
