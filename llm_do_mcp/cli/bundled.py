@@ -115,13 +115,17 @@ def _digest(there: Directory, name: str) -> str | None:
 
 
 def _recorded(there: Directory) -> Digests:
-    """What a bundle brought last; nothing where that is not known, so that all that is there stays as it is."""
+    """What a bundle brought last; nothing where that is not known, so that all that is there stays as it is.
+
+    Nor where none of it is there any more: whoever has emptied the folder begins anew.
+    """
     try:
         found = json.loads(_read(there, RECORD))
     except (SandboxError, ValueError, RecursionError):
         return {}
     entries = found.items() if isinstance(found, dict) else ()
-    return {name: digest for name, digest in entries if isinstance(digest, str) and digest}
+    brought = {name: digest for name, digest in entries if isinstance(digest, str) and digest}
+    return brought if any(_digest(there, name) is not None for name in brought) else {}
 
 
 def _read(there: Directory, name: str) -> bytes:

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from llm_do_mcp.serving.hardened import HardenedServer
     from llm_do_mcp.serving.http.app import Authentication
 
-GARBAGE_EVERY = 5000
-"""New objects after which garbage is looked for: a call makes hundreds, and leaves next to none in cycles."""
+GARBAGE_EVERY = 1000
+"""New objects after which garbage is looked for: a call of ours leaves none in cycles, one of a session's of the SDK a
+hundred. Rarer, it would take as long in all, and the calls that meet it twice as long."""
 COMMANDS = {
     "install": "install",
     "bundle": "bundle",

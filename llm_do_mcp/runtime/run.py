@@ -300,7 +300,7 @@ class Run:
         return answer
 
     def _end(self, event: Event, state: Any, data: JSON) -> JSON:
-        self.tree.record(dataclasses.replace(event, state=state, data=data, ended=time.time()))
+        self.tree.record(Event(event.key, event.kind, event.digest, state, data, event.started, time.time()))
         return data
 
     async def _commit_if(self, durable: bool) -> None:

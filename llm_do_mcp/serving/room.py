@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -42,6 +42,9 @@ class Room:
         self._taken = 0
         self._free = asyncio.Event()
         self._places = {method: asyncio.Semaphore(count) for method, count in AT_ONCE.items()}
+        self._held: dict[_Place, float] = {}
+        """By place, since when; the oldest first."""
+        self._clock: asyncio.TimerHandle | None = None
 
     async def free(self) -> None:
         """Wait until there is room."""
@@ -64,16 +67,51 @@ class Room:
         """Begin what was asked once there is room: a middleware of the server's."""
         if (places := self._places.get(ctx.method)) is None:
             return await call_next(ctx)
-        with ExitStack() as place:
-            if ctx.method != "tools/call" or not self._lasts(str((ctx.params or {}).get("name"))):
-                await places.acquire()
-                place.callback(places.release)
+        if ctx.method == "tools/call" and self._lasts(str((ctx.params or {}).get("name"))):
             await self.free()
-            later = asyncio.get_running_loop().call_later(LASTS_S, place.close)
-            try:
-                return await call_next(ctx)
-            finally:
-                later.cancel()
+            return await call_next(ctx)
+        await places.acquire()
+        place = _Place(places)
+        try:
+            await self.free()
+            self._hold(place)
+            return await call_next(ctx)
+        finally:
+            self._held.pop(place, None)
+            place.leave()
+
+    def _hold(self, place: _Place) -> None:
+        """Have a place given up once its request lasts. One clock is for all: most are left long before."""
+        loop = asyncio.get_running_loop()
+        self._held[place] = loop.time()
+        if self._clock is None:
+            self._clock = loop.call_later(LASTS_S, self._look)
+
+    def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._clock = None
+        for place, since in tuple(self._held.items()):
+            if loop.time() < since + LASTS_S:
+                self._clock = loop.call_at(since + LASTS_S, self._look)
+                return
+            del self._held[place]
+            place.leave()
+
+
+class _Place:
+    """One of the places, which is left once.
+
+    Args:
+        places: All of them, of which one was taken.
+    """
+
+    def __init__(self, places: asyncio.Semaphore) -> None:
+        self._places: asyncio.Semaphore | None = places
+
+    def leave(self) -> None:
+        if self._places is not None:
+            self._places.release()
+            self._places = None
 
 
 def _size(value: Any) -> int:

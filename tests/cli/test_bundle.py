@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -209,6 +210,15 @@ def test_a_new_version_takes_away_what_it_has_no_more(tmp_path: Path) -> None:
     assert not (mine / "in" / "sub").exists()
     bundled.bring(release(tmp_path / "3", b="3", c="3", e="3", g="3"), mine)
     assert texts_in(mine / "in") == {"b": "my own", "e": "3", "g": "3"}, "and a folder a file"
+
+
+@pytest.mark.proves("BUNDLE-UPDATE-GONE")
+def test_a_folder_that_a_person_has_emptied_is_filled_anew(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    for version in ("1", "1", "2"):
+        bundled.bring(release(tmp_path / version, a=version, b=version), mine)
+        assert texts_in(mine / "in") == {"a": version, "b": version}
+        shutil.rmtree(mine / "in")
 
 
 @pytest.mark.proves("BUNDLE-UPDATE-GONE", "BUNDLE-CONFINED")

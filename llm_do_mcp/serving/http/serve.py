@@ -34,6 +34,9 @@ DATED_EVERY_S = 1.0
 """How often the date in the headers of answers is set."""
 LARGE = 1 << 16
 """Bytes of what is sent without waiting for more."""
+LARGE_PIECE = 1 << 20
+"""Bytes of what is allocated by itself, see mallopt(3)."""
+_MMAP_THRESHOLD = -3
 ENDS_WITHIN_S = 2
 """How long answers may take to reach their clients once the server is about to end."""
 
@@ -108,11 +111,22 @@ async def serve(
         reset_contextvars=True,  # pipelined requests would else see who sent the one before
         timeout_graceful_shutdown=ENDS_WITHIN_S + 1,  # for what does not heed that it was cut off
     )
+    _give_back_large_pieces()
     print(f"llm-do-mcp: serving at http://{listening.address.named}{PATH}", file=sys.stderr, flush=True)
     try:
         await _Server(config, lambda: end(server)).serve(sockets=[listening.socket])
     finally:
         await server.aclose()
+
+
+def _give_back_large_pieces() -> None:
+    """Have memory for what is as large as a file given back when it is free (glibc): after a moment with many of them
+    it else stays with a server that runs for months."""
+    if sys.platform == "linux":
+        import ctypes
+
+        with contextlib.suppress(AttributeError, OSError):  # another C library
+            ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, LARGE_PIECE)
 
 
 class _Server(uvicorn.Server):
@@ -196,6 +210,7 @@ class _Impatient(H11Protocol):
     """
 
     _clock: asyncio.TimerHandle | None = None
+    _due: float
     _reads: asyncio.TimerHandle | None = None
 
     def __init__(self, *, unread: Unread, **given: Any) -> None:
@@ -228,9 +243,10 @@ class _Impatient(H11Protocol):
         super().connection_lost(exc)
 
     def _wait(self) -> None:
-        if self._clock is not None:
-            self._clock.cancel()
-        self._clock = self.loop.call_later(REQUEST_WITHIN_S, self._late)
+        # The clock is not set anew for each request: it looks itself whether it is time.
+        self._due = self.loop.time() + REQUEST_WITHIN_S
+        if self._clock is None:
+            self._clock = self.loop.call_at(self._due, self._late)
 
     def _expect_less(self) -> None:
         self._reads = self.loop.call_later(READ_WITHIN_S, self._look)
@@ -247,5 +263,8 @@ class _Impatient(H11Protocol):
             self.transport.abort()  # not closed: that would wait for the reader
 
     def _late(self) -> None:
-        if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
+        self._clock = None
+        if self.loop.time() < self._due:
+            self._clock = self.loop.call_at(self._due, self._late)
+        elif self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
             self.transport.close()
