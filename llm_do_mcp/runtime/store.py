@@ -24,8 +24,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-import pydantic_core
-
 from llm_do_mcp.errors import LeaseLost, RunError
 
 if TYPE_CHECKING:
@@ -489,8 +487,8 @@ def _blob(db: sqlite3.Connection, digest: str) -> bytes:
 def _write(db: sqlite3.Connection, batch: Batch) -> int:
     """Write a batch; by about how many bytes that makes the log longer."""
     run = batch.run
-    outcome = None if run.outcome is None else _written(run.outcome)
-    rows = [(run.id, e.key, e.kind, e.digest, e.state, _written(e.data), e.started, e.ended) for e in batch.events]
+    outcome = None if run.outcome is None else json.dumps(run.outcome)
+    rows = [(run.id, e.key, e.kind, e.digest, e.state, json.dumps(e.data), e.started, e.ended) for e in batch.events]
     if batch.create:
         if run.key is not None and _row(db, "key=?", run.key) is not None:
             raise RunError("another process has just begun a run with this key; the same call, made again, joins it")
@@ -520,14 +518,6 @@ def _write(db: sqlite3.Connection, batch: Batch) -> int:
     return OF_A_COMMIT + sum(len(row[5]) for row in rows) + sum(len(data) for _, data in batch.blobs)
 
 
-def _written(value: Any) -> str:
-    """A value as JSON, in a fifth of the time that `json` takes where it can be."""
-    try:
-        return pydantic_core.to_json(value).decode()
-    except ValueError:  # it holds half a pair of surrogates
-        return json.dumps(value)
-
-
 def _event(row: Sequence[Any]) -> Event:
     key, kind, digest, state, data, started, ended = row
     return Event(key, kind, digest, state, json.loads(data), started, ended)
@@ -540,13 +530,13 @@ def _answer(db: sqlite3.Connection, run: str, key: str, answer: dict[str, Any]) 
     now = time.time()
     if event.state != "asked":
         late = [*event.data.get("late", ()), {**answer, "at": now}]
-        data = _written({**event.data, "late": late[-MAX_LATE:]})
+        data = json.dumps({**event.data, "late": late[-MAX_LATE:]})
         db.execute("UPDATE event SET data=? WHERE run=? AND key=?", (data, run, key))
         return None
     event = dataclasses.replace(event, state="answered", data={**event.data, "answer": answer}, ended=now)
     db.execute(
         "UPDATE event SET state='answered', data=?, ended=? WHERE run=? AND key=?",
-        (_written(event.data), now, run, key),
+        (json.dumps(event.data), now, run, key),
     )
     return event
 
