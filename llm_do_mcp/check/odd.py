@@ -66,6 +66,7 @@ def models(bench: Workbench, workers: Sequence[Worker], places: Places) -> Itera
 
 def of_models(bench: Workbench, workers: Sequence[Worker], places: Places) -> Iterator[Finding]:
     """What the manifest says of models that nobody has, and what workers want of theirs in vain."""
+    from llm_do_mcp.models.capabilities import to_switch_on
     from llm_do_mcp.models.naming import covers
     from llm_do_mcp.models.turn import Usage
     from llm_do_mcp.runtime.account import calls_model
@@ -90,7 +91,7 @@ def of_models(bench: Workbench, workers: Sequence[Worker], places: Places) -> It
         needs = worker.model and server_side_tools_of(worker)
         if needs and not any(_may_have_server_side_tools(name, manifest) for name in worker.model):
             message = f"server_side_tools are not sent to {', '.join(worker.model)}, not known to have any"
-            instead = "name another, or set server_side_tools: true for it under model_capabilities in project.yaml"
+            instead = f"name another, or {to_switch_on('server_side_tools')}"
             yield places.of_worker("warning", f"{message}; {instead}", worker, ("server_side_tools",))
 
 

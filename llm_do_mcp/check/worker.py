@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from llm_do_mcp.project.classes import UNSEEN
 from llm_do_mcp.runtime.function import Declaration
-from llm_do_mcp.sandbox.names import below
+from llm_do_mcp.sandbox.names import in_project, is_below
 from llm_do_mcp.toolsets.overview import Standing
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ class Folder:
     @classmethod
     def of(cls, root: Root, project: str) -> Folder:
         """A root, as seen from the project's folder."""
-        inside = below(root.path, project) is not None
-        place = f"./{os.path.relpath(root.path, project)}".replace(os.sep, "/") if inside else root.path
+        place, inside = in_project(root.path, project), is_below(root.path, project)
         return cls(root.alias, root.mode, place, inside, os.path.isdir(root.path), root.suffixes)
 
 

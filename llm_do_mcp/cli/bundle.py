@@ -134,7 +134,7 @@ def write(project: Project, output: Path, *, author: str, options: list[str]) ->
         left_out += [f"{library.spec}:{line}" for line in its.left_out]
     made |= {f"server/llm_do_mcp/{name}": data for name, data in _program(files("llm_do_mcp"))}
     for root in project.roots:
-        if names.below(root.path, project.root) is None:
+        if not names.is_below(root.path, project.root):
             left_out.append(f"{root.alias}: the folder {root.path} is outside the project")
     _zip(output, made)
     return own, left_out

@@ -59,7 +59,8 @@ def attached(project: Project, worker: Worker, files: Sequence[str]) -> tuple[tu
     A person may give a link: what it leads to is attached.
 
     Raises:
-        UsageError: There is no such file, or it cannot be attached; names it as it was given.
+        UsageError: There is no such file, or it cannot be attached. It is named as it was given; what a link of
+            another name leads to, by its own name, as that is the one that counts.
     """
     from llm_do_mcp.serving.surface import attached_files, direct_policy
     from llm_do_mcp.toolsets.delegation import check_attachments, room_for_attachments

@@ -116,9 +116,12 @@ def opened(path: str | None, handed_on: list[str], libs: Sequence[str] = ()) -> 
 
 def lacks_key(project: Project, models: Iterable[str], env: Mapping[str, str]) -> bool:
     """Whether one of these models of a project could not be called with just these variables, for want of a key."""
-    local = project.manifest.base_url or env.get("ANTHROPIC_BASE_URL")
+    from llm_do_mcp.models import address
+    from llm_do_mcp.models.naming import PROVIDER
+
+    local = project.manifest.base_url or env.get(address.VARIABLE)
     key = any(env.get(name, "").strip() for name in KEYS)
-    return not local and not key and any(name.startswith("anthropic:") for name in models)
+    return not local and not key and any(name.startswith(PROVIDER) for name in models)
 
 
 def check_unicode(handed_on: Sequence[str], named: Mapping[str, str]) -> None:

@@ -67,7 +67,7 @@ def of_project(project: Project, output: str) -> Packed:
     """
     roots = (*project.roots, *(root for worker in project.exported() for root in worker.roots))
     made = [os.path.realpath(output), *(root.path for root in roots if root.mode == "out")]
-    own = [os.path.relpath(path, project.root) for path in made if names.below(path, project.root) is not None]
+    own = [os.path.relpath(path, project.root) for path in made if names.is_below(path, project.root)]
     return packed(project.root, without=frozenset(tuple(path.split(os.sep)) for path in own))
 
 

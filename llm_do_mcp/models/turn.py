@@ -140,7 +140,7 @@ class Model(Protocol):
 
 
 def json_value(text: str) -> Any:
-    """The JSON value that a model wrote.
+    """The JSON value that a model, or a person, wrote.
 
     Raises:
         ValueError: It is none; NaN and its like are none either.

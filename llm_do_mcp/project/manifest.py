@@ -20,7 +20,6 @@ from llm_do_mcp.project.settings import (
     Toolsets,
 )
 from llm_do_mcp.sandbox import patterns
-from llm_do_mcp.te.settings import may_be_log
 
 MANIFEST_NAMES = ("project.yaml", "llm-do.yaml")
 FORMAT = 1
@@ -94,6 +93,8 @@ class Workspace(Checked):
 
 
 def _log(path: str) -> str:
+    from llm_do_mcp.te.settings import may_be_log  # here: few projects name a log, and every start loads this module
+
     if not may_be_log(path):
         raise ValueError(f"{quoted(path)} is no .jsonl file in the project")
     return path

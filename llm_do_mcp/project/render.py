@@ -62,6 +62,12 @@ class Rendered:
     system_fragments: tuple[str, ...]
     included: Mapping[str, str] = field(default_factory=dict)
 
+    def asked(self, value: Any) -> str:
+        """What the worker is asked: its prompt, and where it has none its input, as it is."""
+        if self.prompt is not None:
+            return self.prompt
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
 
 class Renderer:
     """Renders templates, for any number of projects.

@@ -18,7 +18,7 @@ from llm_do_mcp.project.paths import project_path
 from llm_do_mcp.project.protected import AS_A_WHOLE
 from llm_do_mcp.project.settings import PathSettings, SandboxSettings
 from llm_do_mcp.project.strictyaml import Document
-from llm_do_mcp.sandbox.names import fold, is_below
+from llm_do_mcp.sandbox.names import below, fold, is_below
 from llm_do_mcp.sandbox.patterns import protected_in
 from llm_do_mcp.sandbox.root import STATE_FOLDER, Root
 
@@ -162,9 +162,10 @@ def _complaint(root: str, project: str, *, absolute: bool) -> str | None:
         except ValueError as error:
             return str(error)
     place = _place(root, project)
-    if not is_below(place, project) and not _is_absolute(root):
+    inside = below(place, project)
+    if inside is None and not _is_absolute(root):
         return f"{quoted(root)} is a link out of the project; name the folder itself in the manifest"
-    if is_below(place, project) and PRIVATE & {*map(fold, os.path.relpath(place, project).split(os.sep))}:
+    if PRIVATE & {*map(fold, inside or ())}:
         return f"{quoted(root)} lies in {' or '.join(sorted(PRIVATE))}, which no worker can reach; name another folder"
     return f"{quoted(root)} is not a folder" if os.path.lexists(place) and not os.path.isdir(place) else None
 

@@ -119,7 +119,7 @@ def redactor(environment: Mapping[str, str], manifest: Manifest | None = None) -
 
     Args:
         environment: `os.environ`.
-        manifest: For its `redact` and `tools.env`; None where no project is at hand.
+        manifest: For its `redact`, `tools.env` and `base_url`; None where no project is at hand.
     """
     handed = set(manifest.tools.env) if manifest is not None else set()
     secrets = {

@@ -12,7 +12,6 @@ import re
 import secrets
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -58,6 +57,8 @@ def try_out(folder: Path) -> None:
     Raises:
         UsageError: Nothing can be kept there, whatever the permissions say.
     """
+    import tempfile  # here: it loads archives and compression, and all that looks at runs loads this module
+
     there = _nearest(folder)
     try:
         with tempfile.TemporaryDirectory(prefix=f"{STATE}-", dir=there):

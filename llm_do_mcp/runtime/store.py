@@ -59,7 +59,7 @@ MAX_LATE = 20
 FOLDED_AT = 16 << 20
 """Bytes in the write-ahead log after which they are moved into the database itself: one call in some hundreds waits."""
 PAGE = 2048
-"""Bytes of a page. A commit writes each page that it touches, some six, and most of its time goes into that."""
+"""Bytes of a page. A commit writes each page that it touches, some eight, and most of its time goes into that."""
 OF_A_COMMIT = 8 * PAGE
 """Bytes by which a commit makes the log longer, however little it holds."""
 

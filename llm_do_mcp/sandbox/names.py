@@ -167,6 +167,11 @@ def at_home(path: str) -> str:
     return os.path.join("~", os.path.relpath(path, home)) if path != home and is_below(path, home) else path
 
 
+def in_project(path: str, project: str) -> str:
+    """A path of the host as the project's manifest would name it: one in the project with `./`."""
+    return f"./{os.path.relpath(path, project)}".replace(os.sep, "/") if is_below(path, project) else path
+
+
 def new_leftover() -> str:
     """A name for a file that is being written; it is left over where its writer is killed."""
     return f".llm-do.{os.urandom(8).hex()}.tmp"

@@ -11,7 +11,7 @@ MAX_VALUES = 100
 
 
 def completed(values: Iterable[str], begun: str, *, more: bool = False) -> Completion:
-    """The values that begin with what was typed, whatever the case; how many, unless not all of them are known.
+    """The values that begin with what was typed, whatever the case; how many, where that is all of them.
 
     Args:
         values: Those that are known.

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from llm_do_mcp.errors import InvalidInput
+from llm_do_mcp.models.turn import json_value
 from llm_do_mcp.project.schema import at
 from llm_do_mcp.runtime.display import cut, escape
 
@@ -90,7 +91,7 @@ def parsed(field: Any, whole: Mapping[str, Any], text: str) -> Any:
         ValueError: It is no JSON.
     """
     try:
-        found = json.loads(text)
+        found = json_value(text)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     return text if TEXT in kinds(field, whole) and not fits(field, whole, found) else found

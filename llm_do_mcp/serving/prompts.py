@@ -54,13 +54,11 @@ async def rendered(
     if (wrong := problem(schema, arguments)) is not None:
         raise InvalidInput(f"{published.name}: {wrong}")
     call = worker_input(worker, arguments, ())
-    given_input = call["input_data"]
-    texts = await bench.rendered(worker, given_input, call["params"])
-    asked = given_input if isinstance(given_input, str) else json.dumps(given_input, ensure_ascii=False)
+    texts = await bench.rendered(worker, call["input_data"], call["params"])
     how = [texts.instructions, *texts.system_fragments, "\n".join(_instead(worker, tools))]
     if worker.output_schema is not None:
         how.append(f"Answer with JSON of this schema:\n{json.dumps(worker.output_schema, ensure_ascii=False)}")
-    what = [*texts.fragments, asked if texts.prompt is None else texts.prompt]
+    what = [*texts.fragments, texts.asked(call["input_data"])]
     messages = [_said("\n\n".join(part for part in parts if part)) for parts in (how, what)]
     return GetPromptResult(description=published.description, messages=messages)
 

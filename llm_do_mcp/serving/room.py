@@ -42,8 +42,8 @@ class Room:
         self._taken = 0
         self._free = asyncio.Event()
         self._places = {method: asyncio.Semaphore(count) for method, count in AT_ONCE.items()}
-        self._held: dict[_Place, float] = {}
-        """By place, since when; the oldest first."""
+        self._held: dict[object, tuple[asyncio.Semaphore, float]] = {}
+        """By request, of which places it holds one, and since when; the oldest first."""
         self._clock: asyncio.TimerHandle | None = None
 
     async def free(self) -> None:
@@ -71,47 +71,37 @@ class Room:
             await self.free()
             return await call_next(ctx)
         await places.acquire()
-        place = _Place(places)
         try:
             await self.free()
-            self._hold(place)
+        except BaseException:
+            places.release()
+            raise
+        request = object()
+        self._hold(request, places)
+        try:
             return await call_next(ctx)
         finally:
-            self._held.pop(place, None)
-            place.leave()
+            self._leave(request)
 
-    def _hold(self, place: _Place) -> None:
-        """Have a place given up once its request lasts. One clock is for all: most are left long before."""
+    def _hold(self, request: object, places: asyncio.Semaphore) -> None:
+        """Have a request's place given up once it lasts. One clock is for all: most are left long before."""
         loop = asyncio.get_running_loop()
-        self._held[place] = loop.time()
+        self._held[request] = places, loop.time()
         if self._clock is None:
             self._clock = loop.call_later(LASTS_S, self._look)
+
+    def _leave(self, request: object) -> None:
+        if (held := self._held.pop(request, None)) is not None:
+            held[0].release()
 
     def _look(self) -> None:
         loop = asyncio.get_running_loop()
         self._clock = None
-        for place, since in tuple(self._held.items()):
+        for request, (_, since) in tuple(self._held.items()):
             if loop.time() < since + LASTS_S:
                 self._clock = loop.call_at(since + LASTS_S, self._look)
                 return
-            del self._held[place]
-            place.leave()
-
-
-class _Place:
-    """One of the places, which is left once.
-
-    Args:
-        places: All of them, of which one was taken.
-    """
-
-    def __init__(self, places: asyncio.Semaphore) -> None:
-        self._places: asyncio.Semaphore | None = places
-
-    def leave(self) -> None:
-        if self._places is not None:
-            self._places.release()
-            self._places = None
+            self._leave(request)
 
 
 def _size(value: Any) -> int:

@@ -20,7 +20,7 @@ from llm_do_mcp.project.settings import AttachmentPolicy
 from llm_do_mcp.runtime.function import JSON, Declaration
 from llm_do_mcp.runtime.lock import CLIENT
 from llm_do_mcp.runtime.policy import Rule
-from llm_do_mcp.sandbox.names import is_below
+from llm_do_mcp.sandbox.names import in_project
 from llm_do_mcp.sandbox.root import Root
 from llm_do_mcp.serving.caller import Scope
 from llm_do_mcp.serving.changes import Changes
@@ -301,7 +301,7 @@ def _roots(bench: Workbench, workers: tuple[Worker, ...]) -> tuple[Root, ...]:
     for root in (*project.roots, *(root for worker in workers for root in worker.roots)):
         other = found.setdefault(root.alias, root)
         if other.path != root.path and (wanted is None or root.alias in wanted):
-            both = " and ".join(_place(folder.path, project.root) for folder in (other, root))
+            both = " and ".join(in_project(folder.path, project.root) for folder in (other, root))
             raise ProjectError(
                 f"the alias {root.alias!r} means two folders, {both}; rename one, or list others only "
                 "in `publish.files`"
@@ -310,11 +310,6 @@ def _roots(bench: Workbench, workers: tuple[Worker, ...]) -> tuple[Root, ...]:
         if alias not in found:
             raise ProjectError(f"publish.files names {alias!r}; there are: {', '.join(found) or 'none'}")
     return tuple(root for alias, root in found.items() if wanted is None or alias in wanted)
-
-
-def _place(folder: str, project: str) -> str:
-    """A folder as the manifest would name it."""
-    return f"./{os.path.relpath(folder, project)}".replace(os.sep, "/") if is_below(folder, project) else folder
 
 
 def _files(bench: Workbench, root: Root, client: tuple[Rule, ...]) -> list[Published]:

@@ -17,7 +17,7 @@ from llm_do_mcp.te.writing import parted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _BINARY = b": binary file matches (found "
 _LONGEST_NOTE = 160
@@ -33,12 +33,14 @@ class Accounts:
 
     Args:
         seen: Tells which of the paths that ripgrep printed may be seen; asked once, at the end. The others are then
-            left out of every number.
+            left out of every number. None: all may.
         counted: What is a match among the lines, for output in which not every line is one (context, `-o`).
     """
 
     def __init__(
-        self, seen: Callable[[Sequence[bytes]], Sequence[bool]], counted: re.Pattern[bytes] | None = None
+        self,
+        seen: Callable[[Sequence[bytes]], Sequence[bool]] | None = None,
+        counted: re.Pattern[bytes] | None = None,
     ) -> None:
         self.paths: list[bytes] = []
         self.counts = array("Q")
@@ -49,7 +51,7 @@ class Accounts:
         """Those of them of which lines had been printed already, and"""
         self._noted: list[bytes] = []
         """the paths of the others."""
-        self._seen = seen
+        self._seen = seen or (lambda paths: [True] * len(paths))
         self._counted = counted
         self._spool = Spool()
         self._starts = array("Q")
@@ -118,6 +120,12 @@ class Accounts:
         else:
             self._behind_notes(self._tail)
         self._leave_out()
+
+    def read(self, pieces: Iterable[bytes]) -> None:
+        """A whole output."""
+        for piece in pieces:
+            self.feed(piece)
+        self.finish()
 
     @property
     def spool(self) -> Spool:

@@ -6,7 +6,7 @@ split by the shell's rules for quotes, and what only a shell could do (`|`, `>`,
 
 from __future__ import annotations
 
-from llm_do_mcp.te.envelope import Bare, Frame, TeError, failure
+from llm_do_mcp.te.envelope import Frame, TeError, failure
 from llm_do_mcp.te.invocation import Invocation, Terms
 from llm_do_mcp.te.settings import Settings
 
@@ -121,7 +121,7 @@ def execute(
     try:
         arguments = split(command) if isinstance(command, str) else list(command)
     except TeError as error:
-        return failure("te", error, Frame(terms.budget, None if terms.settings.enabled else Bare())), 2
+        return failure("te", error, Frame(terms.budget, terms.form)), 2
     return Invocation(terms).answer(arguments[1:] if arguments[:1] == ["te"] else arguments)
 
 

@@ -72,6 +72,8 @@ class Grep:
         """The files whose numbers a second look has corrected, or was about to."""
         self.selects = False
         """Whether a line was selected, where files are listed or counted: with `-L` in a file that is not."""
+        self._flags: list[str] = []
+        """What ripgrep is told whatever it prints (see `_asked`), once that is settled."""
         self.longest: Longest | None = None
         """What finds the occurrences (`-o`) where the first alternative that matches may not be the longest."""
         self.places = self._places()
@@ -125,15 +127,13 @@ class Grep:
         here = {place.root: place.root.mount for place in self.places}
         self.workspace.remount(mounts)
         try:
-            for piece in pieces:
-                self.accounts.feed(piece)
-            self.accounts.finish()
+            self.accounts.read(pieces)
             for index, count in corrected.items():
                 self.accounts.counts[index] = count
             for number, section in enumerate(self.hits.sections(budget)):
                 yield number, section.rest()
-            large = {index for index in range(len(self.accounts.counts)) if not self.accounts.is_kept(index)}
-            large.update(corrected)
+            unkept = (index for index in range(len(self.accounts.counts)) if not self.accounts.is_kept(index))
+            large = {*corrected, *unkept}
             cut = [index for index in self.hits.cut_lines if index not in large]
             for first in range(0, len(cut), NAMED_AT_ONCE):
                 yield -1, self._whole_of_some(cut[first : first + NAMED_AT_ONCE], here)
@@ -146,11 +146,9 @@ class Grep:
     def _whole_of_some(self, files: Sequence[int], mounts: Mapping[Root, str | None]) -> Iterator[Line]:
         """The lines of files that are shown in part, with one search for all the files."""
         paths = [self._mounted(index, mounts) for index in files]
-        again = Accounts(lambda paths: [True] * len(paths))
+        again = Accounts()
         try:
-            for piece in self._printed_of(*paths, whole=True):
-                again.feed(piece)
-            again.finish()
+            again.read(self._printed_of(*paths, whole=True))
             found = {path: at for at, path in enumerate(again.paths) if again.is_kept(at)}
             for index, path in zip(files, paths, strict=True):
                 at = found.get(os.fsencode(path))
@@ -273,9 +271,8 @@ class Grep:
     # ---- the search ----
 
     def _search(self) -> None:
-        asked = self._asked()
         try:
-            self._pass_to_an_end(asked)
+            self._pass_to_an_end()
             if self.query.output == "lines":
                 self._look_again()
         except Interrupted as interruption:
@@ -286,17 +283,18 @@ class Grep:
                 f"stopped after {self.ripgrep.patience.seconds:g} s: the totals are of what was searched until then"
             )
 
-    def _pass_to_an_end(self, asked: list[str]) -> None:
+    def _pass_to_an_end(self) -> None:
         try:
-            self._pass(asked)
+            self._pass()
         except Blocked as blocked:
             self.ripgrep.do_without(str(blocked))
+            self._flags = []
             self._tell_of_built_in()
             self._begin_again()
-            self._pass(self._asked())
+            self._pass()
 
-    def _pass(self, asked: list[str]) -> None:
-        where = ["--", *(place.argument for place in self.places)]
+    def _pass(self) -> None:
+        asked, where = self._asked(), ["--", *(place.argument for place in self.places)]
         if not self.places:
             self._tell_if_nothing_was_searched(where)
             return
@@ -488,8 +486,10 @@ class Grep:
     # ---- what ripgrep is told ----
 
     def _asked(self) -> list[str]:
-        """What is looked for, and in which files."""
-        return [*self._patterns(), *self._filters()]
+        """What is looked for, and in which files; settled once, since files of patterns are read for it."""
+        if not self._flags:
+            self._flags = [*self._patterns(), *self._filters()]
+        return self._flags
 
     def _patterns(self) -> list[str]:
         query = self.query

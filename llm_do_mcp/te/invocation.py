@@ -64,6 +64,11 @@ class Terms:
         self.unlisted = unlisted
         self.left_out = left_out
 
+    @property
+    def form(self) -> Envelope:
+        """How an answer is written that nothing else is asked of."""
+        return Envelope() if self.settings.enabled else Bare()
+
 
 class Invocation:
     """One command.
@@ -75,7 +80,7 @@ class Invocation:
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
         self.name = "te"
-        self._frame = Frame(terms.budget)
+        self._frame = Frame(terms.budget, terms.form)
         self._strategy = ""
         self._handle = ""
         self._input_size = 0
@@ -108,7 +113,7 @@ class Invocation:
         forms, arguments = forms_of(arguments)
         if len(forms) > 1:
             raise TeError("usage", f"{JSON} asks for an object, {RAW} for the tool's own output: ask for one of them")
-        form = Json() if JSON in forms else Bare() if RAW in forms or not settings.enabled else Envelope()
+        form = Json() if JSON in forms else Bare() if RAW in forms else self.terms.form
         self._frame = Frame(self.terms.budget, form)
         if arguments and arguments[0].partition("=")[0] in ("--handle", "--chunk"):
             self.name = "handle"

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import re
 
+from llm_do_mcp.te.sniffer import LEVELS, MONTHS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-WEIGHTS = ("PANIC", "FATAL", "CRITICAL", "ERROR", "WARN", "NOTICE", "INFO", "DEBUG", "TRACE")
 _LOOKED_AT = 400
 """Bytes of a line."""
-_WORDS = b"trace|debug|info|notice|warning|warn|error|critical|fatal|panic"
+_WORDS = b"|".join(LEVELS).lower().replace(b"warn", b"warning|warn")
 _WORD, _UPPER = rb"(?:" + _WORDS + rb")", rb"(?:" + _WORDS.upper() + rb")"
-_MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
-_MONTH = rb"(?:" + b"|".join(_MONTHS) + rb")"
+_MONTH = rb"(?:" + b"|".join(MONTHS) + rb")"
 _TIME = re.compile(
     rb"<?(?:\d{1,3}>)?(?P<syslog>" + _MONTH + rb" [ \d]\d \d\d:\d\d:\d\d)\s+\S+"
     rb'|(?:[^"]{0,60}?|.{0,60}?\b(?:time|ts|timestamp)"?\s?[=:]\s?")'
@@ -88,8 +88,8 @@ class Log:
         if kind == "date":
             return shown.replace(b"/", b"-").replace(b"T", b" ")
         if kind == "access":
-            return b"%s %02d %s" % (shown[7:11], _MONTHS.index(shown[3:6]), shown[:2] + shown[11:])
-        month = _MONTHS.index(shown[:3])
+            return b"%s %02d %s" % (shown[7:11], MONTHS.index(shown[3:6]), shown[:2] + shown[11:])
+        month = MONTHS.index(shown[:3])
         if not self.first:
             self._first_month = month
         # Without a year: what seems to be long before the first line is of the year after it.

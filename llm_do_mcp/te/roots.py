@@ -63,6 +63,8 @@ class Root:
             self.handle = os.open(folder, _FOLDER_FLAGS) if isinstance(folder, str) else os.dup(folder)
         self.guarded = guarded
         self.contained = contained or guarded
+        self._real = ""
+        """Its path without links, once that was needed."""
         self.mount: str | None = None
         """How ripgrep is told of this root, and how its results start; None while it is not searched."""
 
@@ -149,13 +151,9 @@ class Root:
 
     def _join(self, relative: str) -> str:
         path = os.path.join(self.path, relative)
-        if self.contained and self.leads_out(relative):
+        if self.contained and self.lands(relative)[1]:
             raise IsLink(relative)
         return path
-
-    def leads_out(self, relative: str) -> bool:
-        """Whether links on the way lead out of it."""
-        return self.lands(relative)[1]
 
     def lands(self, relative: str) -> tuple[list[str], bool]:
         """Where links on the way lead: by name, so that a race can pass, for where there is no handle.
@@ -163,9 +161,10 @@ class Root:
         Returns:
             The names from the root, or from the file system's where it is outside, and whether it is outside.
         """
-        real, root = os.path.realpath(os.path.join(self.path, relative)), os.path.realpath(self.path)
-        leads_out = os.path.commonpath([real, root]) != root
-        return (real if leads_out else os.path.relpath(real, root)).split(os.sep), leads_out
+        self._real = self._real or os.path.realpath(self.path)
+        real = os.path.realpath(os.path.join(self.path, relative))
+        leads_out = os.path.commonpath([real, self._real]) != self._real
+        return (real if leads_out else os.path.relpath(real, self._real)).split(os.sep), leads_out
 
     def close(self) -> None:
         if self.handle is not None:

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from llm_do_mcp.te.accounts import Accounts
 from llm_do_mcp.te.ripgrep import NAMED_AT_ONCE
-from llm_do_mcp.te.text import UTF_16
+from llm_do_mcp.te.text import BLOCK, UTF_16
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
     from llm_do_mcp.te.ripgrep import Ripgrep
     from llm_do_mcp.te.roots import Workspace
-
-_BLOCK = 64 << 10
-"""Bytes that ripgrep reads of a file at once, and looks for a NUL in."""
 
 
 def recount(accounts: Accounts, files: Sequence[int], ripgrep: Ripgrep, arguments: Sequence[str]) -> None:
@@ -59,11 +56,9 @@ def recount_occurrences(
         counted: See `Accounts`.
     """
     for index in files:
-        again = Accounts(lambda paths: [True] * len(paths), counted)
+        again = Accounts(counted=counted)
         try:
-            for piece in printed(os.fsdecode(accounts.paths[index])):
-                again.feed(piece)
-            again.finish()
+            again.read(printed(os.fsdecode(accounts.paths[index])))
             accounts.counts[index] = max(accounts.counts[index], again.total)
         finally:
             again.close()
@@ -86,7 +81,7 @@ def leave_out_binary(accounts: Accounts, workspace: Workspace, most: int) -> lis
             continue
         root, relative = workspace.locate(accounts.paths[index])
         with suppress(OSError, ValueError), open(root.open(relative), "rb", buffering=0) as file:
-            beginning = file.read(_BLOCK)
+            beginning = file.read(BLOCK)
             if b"\0" in beginning and not beginning.startswith(UTF_16):
                 accounts.counts[index] = 0
                 accounts.binary += 1

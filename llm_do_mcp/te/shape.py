@@ -86,13 +86,14 @@ def _fault(text: bytes, at: int | None) -> list[str]:
 
 
 def _log(path: str, file: TextFile) -> list[str]:
-    from llm_do_mcp.te.logs import WEIGHTS, Log
+    from llm_do_mcp.te.logs import Log
+    from llm_do_mcp.te.sniffer import LEVELS
 
     text = file.beginning(READ)
     if file.size > READ and not file.is_utf_16:
         text += file.tail(min(READ, file.size - READ))
     log = Log(text.split(b"\n"))
-    told = [f"{level} {log.levels[level]:,}" for level in WEIGHTS if level in log.levels]
+    told = [f"{level} {log.levels[level]:,}" for level in map(bytes.decode, LEVELS) if level in log.levels]
     partly = "" if file.size <= 2 * READ else f"in the first and last {READ >> 20} MiB"
     span = [f"from {log.first.decode()} to {log.last.decode()}"] if log.first else []
     return [*_wrapped("severities", told, partly), *_wrapped("time", span, partly)]

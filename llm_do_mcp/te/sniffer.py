@@ -38,8 +38,9 @@ _MAGIC = (
     (b"SQLite format 3", "SQLite"),
 )
 _FEW = 5
-_LEVELS = (b"TRACE", b"DEBUG", b"INFO", b"NOTICE", b"WARN", b"ERROR", b"CRITICAL", b"FATAL", b"PANIC")
-_MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+LEVELS = (b"PANIC", b"FATAL", b"CRITICAL", b"ERROR", b"WARN", b"NOTICE", b"INFO", b"DEBUG", b"TRACE")
+"""Severities, the heaviest first."""
+MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 
 
 def sniff(path: str, head: bytes) -> str:
@@ -89,16 +90,16 @@ def _is_logged(line: bytes) -> bool:
     if start[:4].isdigit() and start[4:5] in (b"-", b"/") and start[5:7].isdigit() and start[8:10].isdigit():
         clock = start[10:14]
         return (clock[:1] in (b"T", b" ") and clock[1:3].isdigit() and clock[3:] == b":") or _is_level(start[10:])
-    if start[:3] in _MONTHS and start[4:6].strip().isdigit() and start[9:10] == b":":
+    if start[:3] in MONTHS and start[4:6].strip().isdigit() and start[9:10] == b":":
         return True
     in_brackets = line[line.find(b"[", 0, 80) + 1 :][:12]
-    access = in_brackets[:2].isdigit() and in_brackets[2:3] == b"/" and in_brackets[3:6] in _MONTHS
+    access = in_brackets[:2].isdigit() and in_brackets[2:3] == b"/" and in_brackets[3:6] in MONTHS
     return access or _is_level(start)
 
 
 def _is_level(text: bytes) -> bool:
     words = text.lstrip(b" [(<|-").replace(b"]", b" ").replace(b":", b" ").split(None, 1)
-    return bool(words) and words[0].rstrip(b")>|,").removesuffix(b"ING") in _LEVELS
+    return bool(words) and words[0].rstrip(b")>|,").removesuffix(b"ING") in LEVELS
 
 
 def _is_json(start: bytes, lines: Sequence[bytes]) -> bool:

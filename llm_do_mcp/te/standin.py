@@ -21,7 +21,7 @@ from llm_do_mcp.te.patience import Patience
 from llm_do_mcp.te.pattern import APART
 from llm_do_mcp.te.perl import KEPT, for_python
 from llm_do_mcp.te.roots import HANDLES, Place, Root, Workspace
-from llm_do_mcp.te.text import BYTE_ORDER_MARK, UTF_16, decoded, encoded
+from llm_do_mcp.te.text import BLOCK, BYTE_ORDER_MARK, UTF_16, decoded, encoded
 from llm_do_mcp.te.walk import Walk
 from llm_do_mcp.te.writing import preview
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import BinaryIO
 
-BLOCK = 64 << 10
-"""Bytes that are read at once, as ripgrep does: what precedes the first NUL by more is told before it is met."""
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _FOREVER = float("inf")
 

@@ -16,6 +16,8 @@ _HEXADECIMAL = frozenset("0123456789abcdef")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 """What a text in UTF-16 begins with."""
+BLOCK = 64 << 10
+"""Bytes that ripgrep reads of a file at once, and looks for a NUL in: what precedes that by more is told before it."""
 
 HIDDEN_IN_TEXT = (
     *range(0x20),

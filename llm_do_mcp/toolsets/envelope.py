@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from llm_do_mcp.project.files import decode
 from llm_do_mcp.project.scan import IGNORE_FILE
 from llm_do_mcp.runtime.function import JSON, Declaration
+from llm_do_mcp.sandbox.names import is_below
 from llm_do_mcp.sandbox.root import Root
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def workspace(project: Project, closed: Sequence[Root]) -> str | None:
     wide = os.path.realpath(os.path.join(project.root, os.path.expanduser(root)))
     for other in closed:
         narrow = os.path.realpath(other.path)
-        if wide in (narrow, os.path.commonpath((wide, narrow))) or narrow == os.path.commonpath((wide, narrow)):
+        if is_below(narrow, wide) or is_below(wide, narrow):
             return None
     return wide
 
@@ -118,7 +119,6 @@ def _ignore_file(project: Project) -> str:
 def _below(project: str, folder: str) -> str | None:
     """The path from a project to a folder in it, "" for itself, None for a folder elsewhere."""
     project, folder = os.path.realpath(project), os.path.realpath(folder)
-    if folder == project:
-        return ""
-    below = os.path.relpath(folder, project).replace(os.sep, "/")
-    return None if os.path.isabs(below) or below.startswith("..") else below
+    if not is_below(folder, project):
+        return None
+    return os.path.relpath(folder, project).replace(os.sep, "/") if folder != project else ""

@@ -215,7 +215,7 @@ def _list(sandbox: Sandbox, call: Call) -> JSON:
 def _fitting(files: Sequence[Mapping[str, JSON]], room: int) -> int:
     """How many of the files, the first ones, results have room for, in characters."""
     for number, file in enumerate(files):
-        room -= FILE_CHARS + len(_shown(file["path"])) + len(_shown(file["bytes"]))
+        room -= FILE_CHARS + len(_shown(file["path"])) + len(str(file["bytes"]))
         if room < 0:
             return number
     return len(files)

@@ -159,7 +159,6 @@ class Workbench:
         """
         await in_thread(self.callees_of, worker)  # loads them: a class as a schema takes its time
         rendered = await self.rendered(worker, given, params)
-        plain = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
         declarations = await self.declarations(worker, attached.root_of(attachments))
         policy = self.rules_of(worker)
         return Definition(
@@ -167,7 +166,7 @@ class Workbench:
             name=worker.id,
             input=given,
             instructions=rendered.instructions,
-            prompt=plain if rendered.prompt is None else rendered.prompt,
+            prompt=rendered.asked(given),
             context=(*rendered.fragments, *context),
             system_context=rendered.system_fragments,
             attachments=tuple(attachments),

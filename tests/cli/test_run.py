@@ -538,6 +538,7 @@ def test_parameters_and_fields_are_set_one_by_one(project: Path) -> None:
         ("{type: [string, 'null']}", "5", "5"),
         ("{type: [string, 'null']}", "null", None),
         ("{type: [string, integer]}", "5", 5),
+        ("{type: [string, number]}", "NaN", "NaN"),
         ("{enum: [1, 2]}", "2", 2),
     ],
 )

@@ -164,6 +164,7 @@ SHAPES = {
         ({"either": "[1]"}, {"either": [1]}),
         ({"count": "1"}, "count: must be at least 2, not 1"),
         ({"count": "many"}, "count must be JSON of type integer or null, not many"),
+        ({"count": "NaN"}, "count must be JSON of type integer or null, not NaN"),
         ({"level": "4"}, "level: must be one of 1, 2, 3, not 4"),
         ({"colour": "green"}, 'colour: must be one of "red", "blue", not "green"'),
         ({"code": "x"}, "code: must be a string of at least 2 characters"),

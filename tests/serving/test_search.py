@@ -138,9 +138,12 @@ async def test_where_the_manifest_switches_the_envelope_off_answers_are_the_tool
 
 
 @pytest.mark.proves("CALL-SEARCH-SETTINGS")
-async def test_a_project_s_ignore_file_holds_in_its_sandboxes(tmp_path: Path, mode: str) -> None:
-    more = {".llm-doignore": "/in/drafts/\n", "in/drafts/b.txt": "three pears\n"}
-    async with serving(shop(tmp_path, files=more), mode) as client:
+@pytest.mark.parametrize("folder", ["in", "..in"])
+async def test_a_project_s_ignore_file_holds_in_its_sandboxes(tmp_path: Path, mode: str, folder: str) -> None:
+    paths = {"in": {"root": f"./{folder}", "mode": "ro"}}
+    more = {f"{folder}/{name}": "three pears\n" for name in ("stock.txt", "drafts/b.txt")}
+    files = {".llm-doignore": f"/{folder}/drafts/\n", **more}
+    async with serving(shop(tmp_path, files=files, sandbox={"paths": paths}), mode) as client:
         assert '"matches":1,' in text(await client.call_tool("te", GREP))
         assert "in/drafts/b.txt:1:" in text(await client.call_tool("te", {"command": "grep pears in/drafts"}))
     assert not list((tmp_path / ".llm-do").glob("te_*")), "no log unless it is switched on"

@@ -13,7 +13,7 @@ from tests.bench.workload import READ, READ_ARGUMENTS, WORKERS, write_project
 
 LATER = (
     *("anthropic", "jinja2", "jsonschema", "sqlite3", "difflib"),
-    *("llm_do_mcp.toolhost.client", "llm_do_mcp.toolhost.trials", "llm_do_mcp.project.render"),
+    *("llm_do_mcp.toolhost.client", "llm_do_mcp.toolhost.trials", "llm_do_mcp.project.render", "llm_do_mcp.te"),
 )
 """What only a call needs."""
 

@@ -12,6 +12,7 @@ import pytest
 
 import llm_do_mcp
 from llm_do_mcp.te import run
+from llm_do_mcp.te.settings import Settings
 from llm_do_mcp.te.text import quoted
 from tests.te.searching import search, te, write
 
@@ -111,6 +112,14 @@ def test_raw_is_told_in_the_log_and_judges_the_command_before(tmp_path: Path, mo
 def test_two_forms_at_once_are_refused(tmp_path: Path, forms: list[str]) -> None:
     ran = te(*forms, "grep", "needle", folder=tmp_path)
     assert ran.returncode == 2 and b'"error":"usage"' in ran.stdout and b"ask for one of them" in ran.stdout
+
+
+@pytest.mark.proves("CALL-SEARCH-SETTINGS", "TE-ERRORS")
+@pytest.mark.parametrize("command", ["--json -i grep x", "grep 'x", "frob", "grep -E '('"])
+def test_where_the_envelope_is_switched_off_errors_have_none_either(tmp_path: Path, command: str) -> None:
+    write(tmp_path, {"a.txt": "needle\n"})
+    told = run(command, roots={".": str(tmp_path)}, settings=Settings({"enabled": False}))
+    assert told.startswith("[TE] ") and told.count("\n") == 1
 
 
 @POSIX

@@ -22,6 +22,7 @@ from llm_do_mcp.runtime.account import calls_model
 from llm_do_mcp.runtime.display import counted, cut
 
 if TYPE_CHECKING:
+    from llm_do_mcp.project.effective import Worker
     from llm_do_mcp.project.load import Project
 
 Told = tuple[argparse.Namespace, Mapping[str, str]]
@@ -104,8 +105,9 @@ def _projects(told: Told | None) -> Iterator[Finding]:
         except LlmDoError as error:
             runs = frozenset()
             yield Finding("wrong", str(error))
-        yield from _folders(project)
-        yield from _models(project, options.model, runs)
+        reached = _reached(project)
+        yield from _folders(project, reached)
+        yield from _models(project, reached, options.model, runs)
         yield from _search(project)
 
 
@@ -117,27 +119,26 @@ def _recorded(folder: Path) -> frozenset[str]:
         return frozenset(() if store is None else (run.id for run in asyncio.run(store.runs())))
 
 
-def _reached(project: Project) -> dict[str, None]:
-    """The ids of all workers that a call may come to."""
-    return dict.fromkeys(inner.id for worker in project.exported() for inner in project.closure(worker))
+def _reached(project: Project) -> Collection[Worker]:
+    """All workers that a call may come to; of one that is broken the server has told."""
+    return {inner.id: inner for worker in project.exported() for inner in project.closure(worker)}.values()
 
 
-def _folders(project: Project) -> Iterator[Finding]:
+def _folders(project: Project, workers: Collection[Worker]) -> Iterator[Finding]:
     from llm_do_mcp.check.odd import missing
 
-    workers = []
-    for identifier in _reached(project):
-        with contextlib.suppress(LlmDoError):  # one that is broken was told of by the server
-            workers.append(project.worker(identifier))
     roots = {root.path: root for worker in workers for root in worker.roots} | {one.path: one for one in project.roots}
     for root in roots.values():
         if root.mode == "ro" and (message := missing(root)) is not None:
             yield Finding("note", message)
 
 
-def _models(project: Project, model: str | None, runs: Collection[str]) -> Iterator[Finding]:
+def _models(
+    project: Project, workers: Collection[Worker], model: str | None, runs: Collection[str]
+) -> Iterator[Finding]:
     from llm_do_mcp.check.odd import model_problem
     from llm_do_mcp.cli.projects import LAST
+    from llm_do_mcp.models.naming import PROVIDER
     from llm_do_mcp.models.replay import replayed
     from llm_do_mcp.toolsets.workbench import Workbench
 
@@ -146,24 +147,23 @@ def _models(project: Project, model: str | None, runs: Collection[str]) -> Itera
     problems: dict[str, None] = {}
     alike: dict[str, list[str]] = {}
     known = {*runs, LAST} if runs and model == f"replay:{LAST}" else runs
-    for identifier in _reached(project):
+    for worker in workers:
         try:
-            worker = project.worker(identifier)
             bench.check_model(worker)
             names = bench.models_of(worker)
         except LlmDoError as error:
-            problem = str(error).removeprefix(f"worker {identifier} ")
+            problem = str(error).removeprefix(f"worker {worker.id} ")
             if problem == str(error):  # it is about no worker, such as a model's name
                 problems[problem] = None
             else:
-                alike.setdefault(problem, []).append(identifier)
+                alike.setdefault(problem, []).append(worker.id)
             continue
         problems |= {found: None for name in names if (found := model_problem(bench, name)) is not None}
         lost = [name for name in names if (run := replayed(name)) is not None and run not in known]
         problems |= {f"model {name!r}: no run of that name is recorded": None for name in lost}
         if lacks_key(project, names, os.environ):
-            alike.setdefault(f"cannot call {names[0]} without {KEYS[0]} among its variables", []).append(identifier)
-        if any(name.startswith("anthropic:") for name in names):
+            alike.setdefault(f"cannot call {names[0]} without {KEYS[0]} among its variables", []).append(worker.id)
+        if any(name.startswith(PROVIDER) for name in names):
             problems |= dict.fromkeys(_address(project.manifest.base_url))
         scripted |= dict.fromkeys(name for name in names if not calls_model(name))
     for problem, (first, *others) in alike.items():

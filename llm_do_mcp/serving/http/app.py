@@ -87,8 +87,7 @@ def application(server: HardenedServer, names: HostNames, authentication: Authen
     routes += [Route(HEALTH, _health, methods=["GET"])]
     # Not Starlette's whole application: what that adds, pages of errors, uvicorn has too. And nobody is sent elsewhere:
     # that would be to a name that was not checked.
-    router = Router(routes, middleware=middleware, lifespan=lambda _: manager.run(), redirect_slashes=False)
-    return router if authentication is not None else _Straight(door, router)
+    return Router(routes, middleware=middleware, lifespan=lambda _: manager.run(), redirect_slashes=False)
 
 
 def end(server: HardenedServer) -> None:
@@ -96,23 +95,6 @@ def end(server: HardenedServer) -> None:
     server.end()
     for session in server.session_manager._server_instances.values():
         session.close_standalone_sse_stream()
-
-
-class _Straight:
-    """Takes what asks for the server itself to its door, and all else to the router, which would look at every route.
-
-    Args:
-        door: Of the server.
-        router: Knows all that is there.
-    """
-
-    def __init__(self, door: ASGIApp, router: ASGIApp) -> None:
-        self._door, self._router = door, router
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        is_ours = scope["type"] == "http" and scope["path"] == PATH
-        await (self._door if is_ours else self._router)(scope, receive, send)
 
 
 class _Door:
