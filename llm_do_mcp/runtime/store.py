@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from llm_do_mcp.errors import LeaseLost, RunError
+from llm_do_mcp.filelock import held
 
 if TYPE_CHECKING:
     import sqlite3  # in the store's thread, when something is first recorded: a server that is only looked at has none
@@ -395,16 +396,18 @@ def _outcome(
 
 def _open(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    db = _opened(path, timeout=30)
-    with contextlib.suppress(OSError):
-        path.chmod(0o600)
-    db.execute(f"PRAGMA page_size={PAGE}")  # of a new file
-    db.execute("PRAGMA journal_mode=WAL")
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    for column, since in (("driven REAL NOT NULL DEFAULT 0", 2), ("principal TEXT NOT NULL DEFAULT ''", 3)):
-        if 0 < version < since:
-            db.execute(f"ALTER TABLE run ADD COLUMN {column}")
-    db.executescript(_SCHEMA)
+    # One after the other: SQLite does not wait, whatever its timeout, for another one that makes a file's log.
+    with held(path.with_suffix(".lock")):
+        db = _opened(path, timeout=30)
+        with contextlib.suppress(OSError):
+            path.chmod(0o600)
+        db.execute(f"PRAGMA page_size={PAGE}")  # of a new file
+        db.execute("PRAGMA journal_mode=WAL")
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        for column, since in (("driven REAL NOT NULL DEFAULT 0", 2), ("principal TEXT NOT NULL DEFAULT ''", 3)):
+            if 0 < version < since:
+                db.execute(f"ALTER TABLE run ADD COLUMN {column}")
+        db.executescript(_SCHEMA)
     return db
 
 

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import re
-import select
 import shlex
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import LLM_DO, Terminal, environment, llm_do
+from tests.descriptors import is_readable_within
 from tests.project.conftest import worker, write
 
 WRITER = """
@@ -373,7 +373,7 @@ class Gate:
 
     def passed(self) -> None:
         """Wait until the tool is through."""
-        assert select.select([self._through], [], [], 30)[0], "the tool did not come through"
+        assert is_readable_within(self._through, 30), "the tool did not come through"
 
     def close(self) -> None:
         os.close(self._gate)

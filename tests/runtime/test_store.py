@@ -28,22 +28,43 @@ def store(tmp_path: Path):
     made.close()
 
 
-@pytest.mark.anyio
-@pytest.mark.proves("JOURNAL-OLDER")
-@pytest.mark.parametrize("version", [1, 2])
-async def test_an_older_record_is_taken_on(tmp_path: Path, version: int) -> None:
+def _older(path: Path, version: int) -> None:
+    """A record as it was kept at an earlier version."""
     driven = ", driven REAL NOT NULL DEFAULT 0" if version == 2 else ""
-    with closing(sqlite3.connect(tmp_path / "runs.sqlite3")) as db:
+    with closing(sqlite3.connect(path)) as db:
         db.executescript(
             "CREATE TABLE run(id TEXT PRIMARY KEY, key TEXT UNIQUE, name TEXT NOT NULL, status TEXT NOT NULL,"
             " outcome TEXT, owner TEXT NOT NULL, fence INTEGER NOT NULL, created REAL NOT NULL, updated REAL NOT NULL"
             f"{driven}); INSERT INTO run(id, name, status, owner, fence, created, updated)"
             f" VALUES('r1', 'main', 'running', 'one', 1, 1.0, 1.0); PRAGMA user_version={version};"
         )
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("JOURNAL-OLDER")
+@pytest.mark.parametrize("version", [1, 2])
+async def test_an_older_record_is_taken_on(tmp_path: Path, version: int) -> None:
+    _older(tmp_path / "runs.sqlite3", version)
     for _ in range(2):
         older = Store(tmp_path / "runs.sqlite3")
         assert await older.get("r1") == ROW
         older.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("START-TWICE")
+@pytest.mark.parametrize("version", [0, 1])
+async def test_those_that_open_a_record_at_once_can_all_use_it(tmp_path: Path, version: int) -> None:
+    for folder in (tmp_path / str(number) for number in range(20)):
+        folder.mkdir()
+        if version:
+            _older(folder / "runs.sqlite3", version)
+        stores = [Store(folder / "runs.sqlite3") for _ in range(8)]
+        try:
+            assert await asyncio.gather(*(store.get("r1") for store in stores)) == [ROW if version else None] * 8
+        finally:
+            for store in stores:
+                store.close()
 
 
 @pytest.mark.anyio

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import shutil
 import signal
 import sys
@@ -19,6 +18,7 @@ import pytest
 from mcp.types import InputRequiredResult
 
 from llm_do_mcp.runtime.store import Store
+from tests.descriptors import is_readable_within, is_writable_within
 from tests.models.messages_server import MessagesServer
 from tests.models.messages_server import message as answer
 from tests.models.messages_server import text as said
@@ -187,7 +187,7 @@ def test_a_client_that_does_not_read_cannot_keep_the_server(tmp_path: Path, mode
             wire.write(message)
         assert b"shop" in stdout.readline()
         wire.call("files_in_read_text", {"path": "big.txt", "max_chars": 1_000_000})
-        assert select.select([stdout], [], [], PATIENCE_S)[0], "it has begun to write more than the pipe takes"
+        assert is_readable_within(stdout.fileno(), PATIENCE_S), "it has begun to write more than the pipe takes"
         assert _gone(wire) < 2
     finally:
         wire.close()
@@ -209,7 +209,7 @@ def _takes_no_more(wire: Wire, lines: bytes) -> int:
     assert wire.process.stdin is not None
     pipe, sent = wire.process.stdin.fileno(), 0
     os.set_blocking(pipe, False)
-    while sent < len(lines) and select.select([], [pipe], [], 1)[1]:
+    while sent < len(lines) and is_writable_within(pipe, 1):
         sent += os.write(pipe, lines[sent : sent + 4096])
     return sent
 

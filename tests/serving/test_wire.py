@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import socket
 import threading
 from collections.abc import Iterator
@@ -104,7 +103,7 @@ async def test_a_client_that_does_not_read_holds_up_its_own_messages_only(ends: 
     async with anyio.create_task_group() as group:
         group.start_soon(send)
         # The first message fills the connection; the loop gets here all the same.
-        await anyio.to_thread.run_sync(select.select, [reading], [], [])
+        await anyio.wait_readable(reading)
         assert finished < len(sent)
         assert "".join(await _lines(reading)) == "".join(sent)
 

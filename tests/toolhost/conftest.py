@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Protocol
 import pytest
 
 from llm_do_mcp.toolhost.client import ToolHost
+from tests.descriptors import is_readable_within
 
 
 class Serve(Protocol):
@@ -48,8 +48,6 @@ def is_gone_within(pid: int, seconds: float) -> bool:
     except ProcessLookupError:
         return True
     try:
-        poll = select.poll()
-        poll.register(handle, select.POLLIN)
-        return bool(poll.poll(seconds * 1000))
+        return is_readable_within(handle, seconds)
     finally:
         os.close(handle)

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from llm_do_mcp.runtime.question import Answer
 from llm_do_mcp.toolsets import shell
 from llm_do_mcp.toolsets.capture import Capture
 from tests.cli.commands import LLM_DO, SERVE, llm_do, running
+from tests.descriptors import is_readable_within
 from tests.runtime.workshop import calling
 from tests.toolsets.commands import Project, result
 
@@ -273,7 +273,7 @@ def _exit_of(process: int) -> Iterator[None]:
     descriptor = os.pidfd_open(process)
     try:
         yield
-        assert select.select([descriptor], [], [], 30)[0]
+        assert is_readable_within(descriptor, 30)
     finally:
         os.close(descriptor)
 
