@@ -174,7 +174,7 @@ class _Found:
         for line in taken:
             if line.shows:
                 left[_folder(line.text)] -= 1
-        return by_folder(f"{sum(left.values())} more", left, room)
+        return by_folder(f"{sum(left.values())} more", left, str, room)
 
     def close(self) -> None:
         self._spool.close()

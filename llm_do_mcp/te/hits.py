@@ -12,7 +12,7 @@ as they are needed; kept in memory are numbers for each file, and a bounded numb
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from itertools import accumulate, groupby
 
 from llm_do_mcp.te.asides import KINDS, Asides
@@ -85,7 +85,6 @@ class Hits:
         """By file, the hits that are in the section of definitions."""
         self._lost: dict[int, int] = {}
         """By file, the definitions that are not there any more."""
-        self._folders: dict[bytes, str] = {}
         self._hot_zone = ""
 
     @property
@@ -116,7 +115,7 @@ class Hits:
         own = {definition.place for definition in defining}
         for files, share in ((made, 0.0), (aside, ASIDES_SHARE if made else 0.0)):
             if files:
-                part = _Part(files, self._left, self._by_folder, self._name_of(files), changes=self._writer.verify)
+                part = _Part(files, self._left, self._told_left, self._name_of(files), changes=self._writer.verify)
                 sections.append(Section(self._lines(files, own, budget), part.total, part.breadcrumb, share))
         return sections
 
@@ -146,28 +145,26 @@ class Hits:
         return self._hot_zone
 
     def _hottest(self) -> str:
-        folders: dict[bytes, int] = {}
-        for path, count in zip(self._accounts.paths, self._accounts.counts, strict=True):
-            place = path[: path.rfind(b"/") + 1]
-            folders[place] = folders.get(place, 0) + count
+        folders = self._by_folder(enumerate(self._accounts.counts))
         here, tops = self._workspace.working_folder(), frozenset(top + b"/" for top in self._workspace.tops())
+        order = sorted(folders)
+        sums = [0, *accumulate(map(folders.__getitem__, order))]
+        total = sums[-1]
 
         def within(zone: bytes) -> int:
             """The hits in a folder and in those below it; of the working folder only its own."""
             if zone == here:
                 return folders[zone]
-            return sum(count for folder, count in folders.items() if folder.startswith(zone))
+            after = zone[:-1] + b"0"  # what comes first behind all that begins with this folder and its `/`
+            return sums[bisect_left(order, after)] - sums[bisect_left(order, zone)]
 
         def over(folder: bytes) -> bytes:
             """The folder above; b"" where that is not searched, or the working folder, which would tell nothing."""
             above = folder[: folder.rfind(b"/", 0, -1) + 1]
             return b"" if folder in tops or here in (folder, above) else above
 
-        total = sum(folders.values())
-        order = sorted(folders)
         # What holds more than half of all hits holds the middle one.
-        middle = bisect_right(list(accumulate(folders[folder] for folder in order)), total // 2)
-        zone = order[middle]
+        zone = order[bisect_right(sums, total // 2) - 1]
         while (held := within(zone)) <= HOT * total and (above := over(zone)):
             zone = above
         if held <= HOT * total:
@@ -178,7 +175,7 @@ class Hits:
                 largest[folder] = largest.get(folder, 0) + count
             zone = max(largest, key=lambda top: largest[top])
             held = largest[zone]
-        return f"{self._shown_folder(zone[:-1])} ({100 * held // total}%)"
+        return f"{self._shown_folder(zone)} ({100 * held // total}%)"
 
     # ---- what each section holds ----
 
@@ -300,22 +297,24 @@ class Hits:
 
     # ---- paths ----
 
-    def _by_folder(self, files: Sequence[int], left: Sequence[int]) -> dict[str, int]:
-        """What is left of these files, by their folder as it is shown, with a `/` behind it."""
-        found: dict[bytes, int] = {}
+    def _by_folder(self, counts: Iterable[tuple[int, int]]) -> dict[bytes, int]:
+        """Numbers of files, added up by the folders that these are in, with a `/` behind them."""
         paths = self._accounts.paths
-        for index in files:
+        folders: dict[bytes, int] = {}
+        for index, count in counts:
             path = paths[index]
-            folder = path[: path.rfind(b"/")]
-            found[folder] = found.get(folder, 0) + left[index]
-        return {self._shown_folder(folder): count for folder, count in found.items()}
+            folder = path[: path.rfind(b"/") + 1]
+            folders[folder] = folders.get(folder, 0) + count
+        return folders
+
+    def _told_left(self, told: str, left: Mapping[int, int], room: int) -> str:
+        """The breadcrumb of what is left of files."""
+        return by_folder(told, self._by_folder(left.items()), self._shown_folder, room)
 
     def _shown_folder(self, folder: bytes) -> str:
-        if folder not in self._folders:
-            root, relative = self._workspace.locate(folder + b"/")
-            shown = self._workspace.shown(root, relative)
-            self._folders[folder] = shown if shown.endswith("/") else f"{shown or '.'}/"
-        return self._folders[folder]
+        root, relative = self._workspace.locate(folder)
+        shown = self._workspace.shown(root, relative)
+        return shown if shown.endswith("/") else f"{shown or '.'}/"
 
 
 class _Places:
@@ -343,7 +342,7 @@ class _Part:
     Args:
         files: The files.
         left: How many hits of each file, of these and of others, belong here.
-        by_folder: Adds up what is left of files by their folders, as they are shown.
+        told_left: Writes the breadcrumb, given how it starts, what is left of each file, and the room for it.
         named: What such files are, as in ` in tests and docs`; or nothing.
         changes: Whether `left` may change while lines are read.
     """
@@ -352,14 +351,14 @@ class _Part:
         self,
         files: Sequence[int],
         left: Callable[[], list[int]],
-        by_folder: Callable[[Sequence[int], Sequence[int]], dict[str, int]],
+        told_left: Callable[[str, Mapping[int, int], int], str],
         named: str,
         *,
         changes: bool,
     ) -> None:
         self._files = files
         self._left = left
-        self._by_folder = by_folder
+        self._told_left = told_left
         self._named = named
         self._changes = changes
         self._total: int | None = None
@@ -374,9 +373,8 @@ class _Part:
         left = self._left()
         for line in taken:
             left[line.file] -= line.shows
-        files = [index for index in self._files if left[index] > 0]
+        files = {index: left[index] for index in self._files if left[index] > 0}
         if not files:
             return "# TE: lines around the last matches are left out"
-        folders = self._by_folder(files, left)
-        told = f"{sum(folders.values())} more{self._named} in {len(files)} file{'s' if len(files) > 1 else ''}"
-        return by_folder(told, folders, room)
+        told = f"{sum(files.values())} more{self._named} in {len(files)} file{'s' if len(files) > 1 else ''}"
+        return self._told_left(told, files, room)

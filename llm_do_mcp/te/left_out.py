@@ -6,26 +6,33 @@ from heapq import nlargest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from typing import TypeVar
+
+    Folder = TypeVar("Folder", str, bytes)
 
 MOST_FOLDERS = 3
 
 
-def by_folder(told: str, folders: Mapping[str, int], room: int) -> str:
+def by_folder(told: str, folders: Mapping[Folder, int], shown: Callable[[Folder], str], room: int) -> str:
     """The breadcrumb, with as many folders as there is room for.
 
     Args:
         told: How it starts: the total, and of what.
-        folders: How much was left out of each folder, as it is shown.
+        folders: How much was left out of each folder.
+        shown: How a folder is shown; asked only of those that are.
         room: Characters that it may have; with no folder it may be longer.
     """
     told = f"# TE: {told}"
-    total = sum(folders.values())
-    for number in range(MOST_FOLDERS, 0, -1):
-        largest = nlargest(number, ((count, folder) for folder, count in folders.items() if count))
-        elsewhere = total - sum(count for count, _ in largest)
-        named = [f"{folder} {count}" for count, folder in largest]
-        longer = f"{told}: {', '.join([*named, *([f'{elsewhere} elsewhere'] if elsewhere else [])])}"
-        if len(longer) <= room:
-            return longer
-    return told
+    elsewhere = sum(folders.values())
+    longer, named = told, ": "
+    for count, folder in nlargest(MOST_FOLDERS, zip(folders.values(), folders, strict=True)):
+        if not count:
+            break
+        elsewhere -= count
+        named += f"{shown(folder)} {count}"
+        whole = f"{told}{named}{f', {elsewhere} elsewhere' if elsewhere else ''}"
+        if len(whole) <= room:
+            longer = whole
+        named += ", "
+    return longer
