@@ -784,6 +784,7 @@ section(
         "DIRECT-READ-RECORDED": "A client's read that was answered is in the record, even when the server is killed.",
         "DIRECT-READ-IN-PLACE": "The commit of a client's read holds up no event loop, whoever else writes meanwhile.",
         "DIRECT-READ-LOG": "The write-ahead log does not grow without end, however many reads are recorded.",
+        "DIRECT-READ-COMMON": "What reads with one function are alike in is recorded once; each can be gone on with.",
         "DIRECT-READ-ONE-COMMIT": "A client's read is one commit and waits for no disk; whatever has an effect does.",
     },
 )

@@ -2,17 +2,28 @@
 
 A resumed run is driven from this record, whatever has been edited since. The functions are recorded as their
 declarations and bound to code again by the toolsets that declared them.
+
+Clients read many files with the same function, and what such a call is differs by little more than its input. The rest
+is what the store has once, and the record of each call names that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from llm_do_mcp.runtime.function import JSON, Declaration
 from llm_do_mcp.runtime.limits import Limits
 from llm_do_mcp.runtime.policy import Rule
+from llm_do_mcp.runtime.recent import Recent
+
+COMMON = 256
+"""How much of what many definitions have in common is kept as it is written."""
+OWN = ("kind", "name", "input", "models", "unattended", "began")
+"""What the record of a call that only reads has itself: what differs, and what is shown of a run."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +94,20 @@ class Definition:
         return self.kind == "call" and all(f.risk == "read" and not f.nested for f in self.functions)
 
     def to_json(self) -> dict[str, Any]:
-        """As the journal keeps it. Schemas and inputs are shared, not copied: nobody changes them."""
+        """As plain data. Schemas and inputs are shared, not copied: nobody changes them."""
         parts = ("attachments", "functions", "rules")
         return {
             **vars(self),
             **{name: [dict(vars(part)) for part in getattr(self, name)] for name in parts},
             "limits": dict(vars(self.limits)),
         }
+
+    def recorded(self) -> tuple[dict[str, Any], Common | None]:
+        """As the journal keeps it, and what is named in that."""
+        if not self.only_reads:
+            return self.to_json(), None
+        common = _common.of(*self.functions, self.rules, self.limits)
+        return {**{name: getattr(self, name) for name in OWN}, "common": common.digest}, common
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Definition:
@@ -102,3 +120,38 @@ class Definition:
         for name in ("context", "system_context", "models", "hidden", "server_side_tools"):
             values[name] = tuple(data[name])
         return cls(**values)
+
+    @classmethod
+    async def read(cls, data: Mapping[str, Any], blob: Callable[[str], Awaitable[bytes]]) -> Definition:
+        """From what the journal keeps.
+
+        Args:
+            data: The record.
+            blob: Gives the bytes with a digest.
+        """
+        own = dict(data)
+        digest = own.pop("common", None)
+        return cls.from_json(own if digest is None else {**json.loads(await blob(digest)), **own})
+
+
+@dataclass(frozen=True)
+class Common:
+    """What many definitions have in common.
+
+    Args:
+        digest: SHA-256 of its bytes, hexadecimal.
+        data: Its JSON.
+    """
+
+    digest: str
+    data: bytes
+
+    @classmethod
+    def of(cls, function: Declaration, rules: tuple[Rule, ...], limits: Limits) -> Common:
+        """All that is the same for each call of a function by clients."""
+        call = Definition("call", function.name, None, functions=(function,), rules=rules, limits=limits).to_json()
+        data = json.dumps({name: value for name, value in call.items() if name not in OWN}).encode()
+        return cls(hashlib.sha256(data).hexdigest(), data)
+
+
+_common = Recent(Common.of, COMMON)

@@ -185,7 +185,7 @@ class Engine:
         Raises:
             RunError: It cannot be recorded.
         """
-        while (tree := self._trees.get(run)) is not None and recorded_definition(tree, "") is None:
+        while (tree := self._trees.get(run)) is not None and "definition" not in tree.events:
             await tree.growth()
         if tree is not None and tree.row.status in OPEN:
             await tree.commit()
@@ -451,9 +451,10 @@ class Engine:
 
     async def definition(self, run: str) -> Definition | None:
         """What a run is; None where that is not recorded yet."""
-        tree = self._trees.get(run)
-        events = await self.store.events(run) if tree is None else tree.events.values()
-        return next((Definition.from_json(event.data) for event in events if event.key == "definition"), None)
+        if (tree := self._trees.get(run)) is not None:
+            return await recorded_definition(tree, "")
+        event = await self.store.event(run, "definition")
+        return None if event is None else await Definition.read(event.data, self.store.blob)
 
     async def cancel(self, run: str, reason: str = "cancelled by the caller") -> None:
         """Stop a run and all below it, or give up one that no living process drives; it cannot be resumed.
@@ -546,7 +547,7 @@ class Engine:
         status: Status = "failed"
         synced = True
         try:
-            definition = recorded_definition(tree, "")
+            definition = await recorded_definition(tree, "")
             if definition is None:
                 if given is None:
                     raise RunError(f"run {run} has no definition in its record; start it anew")

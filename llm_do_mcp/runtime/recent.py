@@ -6,29 +6,29 @@ Found by which object it is, not by what is in it: comparing that, or hashing it
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-Data = TypeVar("Data")
 Made = TypeVar("Made")
 
 
-class Recent(Generic[Data, Made]):
-    """Makes something of data, or gives what it made of the same object before.
+class Recent(Generic[Made]):
+    """Makes something of data, or gives what it made of the same objects before.
 
     Args:
         make: Makes it.
         most: How many are kept.
     """
 
-    def __init__(self, make: Callable[[Data], Made], most: int) -> None:
+    def __init__(self, make: Callable[..., Made], most: int) -> None:
         self._make, self._most = make, most
-        self._kept: dict[int, tuple[Data, Made]] = {}
+        self._kept: dict[tuple[int, ...], tuple[Any, Made]] = {}
 
-    def of(self, data: Data) -> Made:
-        """What is made of an object, which nobody changes; as long as that is kept here, no other one has its id."""
-        known = self._kept.get(id(data))
+    def of(self, *data: Any) -> Made:
+        """What is made of objects, which nobody changes; no others have their ids while they are kept here."""
+        key = tuple(map(id, data))
+        known = self._kept.get(key)
         if known is None:
             if len(self._kept) >= self._most:
                 self._kept.pop(next(iter(self._kept)))
-            known = self._kept[id(data)] = (data, self._make(data))
+            known = self._kept[key] = (data, self._make(*data))
         return known[1]

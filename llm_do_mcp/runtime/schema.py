@@ -186,6 +186,4 @@ def _compiled(schema: str) -> Any:
     return Validator(json.loads(schema), registry=Registry())
 
 
-_validators: Recent[Mapping[str, Any], Any] = Recent(
-    lambda schema: _compiled(json.dumps(schema, sort_keys=True)), RECENT
-)
+_validators: Recent[Any] = Recent(lambda schema: _compiled(json.dumps(schema, sort_keys=True)), RECENT)

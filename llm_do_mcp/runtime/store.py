@@ -508,8 +508,10 @@ def _write(db: sqlite3.Connection, batch: Batch) -> int:
         != 1
     ):
         raise LeaseLost(f"run {run.id} was taken over by another process")
-    if batch.blobs:
-        db.executemany("INSERT OR IGNORE INTO blob(hash, data) VALUES(?,?)", batch.blobs)
+    new = 0
+    for digest, data in batch.blobs:
+        if db.execute("INSERT OR IGNORE INTO blob(hash, data) VALUES(?,?)", (digest, data)).rowcount:
+            new += len(data)
     if found := [(run.id, value, name) for value, name in batch.secrets.items()]:
         db.executemany("INSERT OR IGNORE INTO secret(run, value, name) VALUES(?,?,?)", found)
     db.executemany(
@@ -518,7 +520,7 @@ def _write(db: sqlite3.Connection, batch: Batch) -> int:
         " WHERE state <> 'answered'",  # an answer stands, whoever gave it
         rows,
     )
-    return OF_A_COMMIT + sum(len(row[5]) for row in rows) + sum(len(data) for _, data in batch.blobs)
+    return OF_A_COMMIT + sum(len(row[5]) for row in rows) + new
 
 
 def _event(row: Sequence[Any]) -> Event:

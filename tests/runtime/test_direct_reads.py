@@ -33,6 +33,45 @@ def test_a_read_that_was_answered_is_in_the_record_of_a_server_that_was_killed(t
     assert all("One line of a note" in data for *_, data in events)
 
 
+async def _begun(server: ProjectServer, tool: str, arguments: dict[str, str]) -> str:
+    published = server.tools[tool]
+    assert published.declaration is not None
+    definition = server.bench.define_call(published.declaration, published.to_input(arguments), published.rules)
+    return await server.engine.start(published.subject, definition)
+
+
+async def _allowed(server: ProjectServer, run: str) -> Done:
+    while not isinstance(event := await server.engine.advance(run), Done):
+        for question in event.questions:
+            await server.engine.answer(run, question.key, Answer("once", by="test"))
+    return event
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("DIRECT-READ-COMMON")
+async def test_what_reads_are_alike_in_is_recorded_once_and_each_can_be_gone_on_with(tmp_path: Path) -> None:
+    project = write_project(tmp_path)
+    manifest = project / "project.yaml"
+    manifest.write_text(manifest.read_text().replace("mode: ro, ", "mode: ro, read_approval: true, "))
+    server = ProjectServer(load_project(project))
+    runs = [await _begun(server, READ, READ_ARGUMENTS) for _ in range(3)]
+    for run in runs:
+        assert not isinstance(await server.engine.advance(run), Done)
+    definitions = [await server.engine.definition(run) for run in runs]
+    await server.aclose()
+    with closing(sqlite3.connect(project / ".llm-do" / "runs.sqlite3")) as db:
+        assert db.execute("SELECT count(*) FROM blob").fetchone() == (1,)
+    again = ProjectServer(load_project(project))
+    try:
+        assert [await again.engine.definition(run) for run in runs] == definitions
+        for run in runs:
+            await again.engine.resume(run)
+            done = await _allowed(again, run)
+            assert (done.status, done.output) == ("done", TEXT)
+    finally:
+        await again.aclose()
+
+
 @pytest.mark.anyio
 @pytest.mark.proves("DIRECT-READ-ONE-COMMIT")
 @pytest.mark.parametrize(
@@ -64,12 +103,7 @@ async def test_a_read_is_one_commit_that_does_not_wait_for_the_disk_and_an_effec
 
     monkeypatch.setattr(Store, "write", watched)
     server = ProjectServer(load_project(write_project(tmp_path)))
-    published = server.tools[tool]
-    assert published.declaration is not None
-    definition = server.bench.define_call(published.declaration, published.to_input(arguments), published.rules)
-    run = await server.engine.start(published.subject, definition)
-    while not isinstance(event := await server.engine.advance(run), Done):
-        for question in event.questions:
-            await server.engine.answer(run, question.key, Answer("once", by="test"))
+    run = await _begun(server, tool, arguments)
+    await _allowed(server, run)
     await server.aclose()
     assert seen == commits
