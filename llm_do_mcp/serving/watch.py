@@ -81,10 +81,13 @@ class Looks:
         """
         now = time.monotonic()
         soon = now - self._looked < TRUSTED_S
-        if soon and self._trusts and self._notify is not None and not self._notify.drain():
-            return False
+        if self._notify is not None:
+            self._trusts = self._trusts and not self._notify.drain()
+            if soon and self._trusts:
+                return False
+            # As long as there was nothing to tell, what is watched is what was watched.
+            self._trusts = self._trusts or (soon and self._notify.watch(folders()))
         self._looked = now
-        self._trusts = soon and self._notify is not None and self._notify.watch(folders())
         found = look()
         self._trusts = self._trusts and not found
         return found

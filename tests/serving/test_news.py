@@ -357,6 +357,30 @@ def test_a_look_is_spared_until_something_changes(tmp_path: Path, looks: Looks, 
 
 
 @pytest.mark.proves("NEWS-LOOKS")
+def test_what_is_watched_stays_watched_when_it_is_looked_at_once_more(
+    tmp_path: Path, looks: Looks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched: list[bool] = []
+    looked: list[bool] = []
+
+    def folders() -> list[str]:
+        watched.append(True)
+        return [str(tmp_path)]
+
+    def changed() -> bool:
+        return looks.changed(folders, lambda: bool(looked.append(True)))
+
+    assert not any(changed() for _ in range(3)) and (len(watched), len(looked)) == (1, 2)
+    with monkeypatch.context() as later:
+        later.setattr(watch, "TRUSTED_S", 0.0)
+        assert not changed() and (len(watched), len(looked)) == (1, 3)
+    assert not changed() and (len(watched), len(looked)) == (1, 3)
+    (tmp_path / "new").write_text("")
+    assert not changed() and (len(watched), len(looked)) == (2, 4)
+    looks.close()
+
+
+@pytest.mark.proves("NEWS-LOOKS")
 def test_what_the_kernel_does_not_tell_is_seen_after_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks, answers = Looks(), [False, False, True]
     assert not looks.changed(lambda: [str(tmp_path)], lambda: answers.pop(0))
