@@ -24,11 +24,20 @@ def held(path: str | os.PathLike[str], waits: Callable[[], None] = _in_silence) 
         waits: Called once where another process has the turn and is waited for.
 
     Raises:
-        OSError: The file cannot be written.
+        OSError: The file cannot be made, or read.
     """
-    with open(path, "ab") as file:  # for appending: it is never changed
+    with open(path, "rb", opener=_made) as file:
         _take(file.fileno(), waits)
         yield
+
+
+def _made(path: str, flags: int) -> int:
+    """Opens a file, made where it is missing. A pipe in its place is not waited for."""
+    flags |= getattr(os, "O_NONBLOCK", 0)
+    try:
+        return os.open(path, flags | os.O_RDWR | os.O_CREAT, 0o666)  # NFS locks only what can be written
+    except PermissionError:
+        return os.open(path, flags)
 
 
 if sys.platform == "win32":

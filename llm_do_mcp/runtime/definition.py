@@ -4,14 +4,12 @@ A resumed run is driven from this record, whatever has been edited since. The fu
 declarations and bound to code again by the toolsets that declared them.
 
 Clients read many files with the same function, and what such a call is differs by little more than its input. The rest
-is what the store has once, and the record of each call names that.
+is the same for all of them, and the store keeps it once.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -19,11 +17,12 @@ from llm_do_mcp.runtime.function import JSON, Declaration
 from llm_do_mcp.runtime.limits import Limits
 from llm_do_mcp.runtime.policy import Rule
 from llm_do_mcp.runtime.recent import Recent
+from llm_do_mcp.runtime.store import Common, Shared
 
 COMMON = 256
-"""How much of what many definitions have in common is kept as it is written."""
-OWN = ("kind", "name", "input", "models", "unattended", "began")
-"""What the record of a call that only reads has itself: what differs, and what is shown of a run."""
+"""Functions of which is kept at hand what all calls have in common."""
+OWN = ("input", "unattended", "began")
+"""What two calls of a function by clients may differ by."""
 
 
 @dataclass(frozen=True)
@@ -102,12 +101,11 @@ class Definition:
             "limits": dict(vars(self.limits)),
         }
 
-    def recorded(self) -> tuple[dict[str, Any], Common | None]:
-        """As the journal keeps it, and what is named in that."""
+    def recorded(self) -> dict[str, Any]:
+        """The same, as the journal keeps it."""
         if not self.only_reads:
-            return self.to_json(), None
-        common = _common.of(*self.functions, self.rules, self.limits)
-        return {**{name: getattr(self, name) for name in OWN}, "common": common.digest}, common
+            return self.to_json()
+        return Shared(_common.of(*self.functions, self.rules, self.limits), {name: getattr(self, name) for name in OWN})
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Definition:
@@ -121,37 +119,10 @@ class Definition:
             values[name] = tuple(data[name])
         return cls(**values)
 
-    @classmethod
-    async def read(cls, data: Mapping[str, Any], blob: Callable[[str], Awaitable[bytes]]) -> Definition:
-        """From what the journal keeps.
 
-        Args:
-            data: The record.
-            blob: Gives the bytes with a digest.
-        """
-        own = dict(data)
-        digest = own.pop("common", None)
-        return cls.from_json(own if digest is None else {**json.loads(await blob(digest)), **own})
+def _common_to_calls(function: Declaration, rules: tuple[Rule, ...], limits: Limits) -> Common:
+    call = Definition("call", function.name, None, functions=(function,), rules=rules, limits=limits).to_json()
+    return Common({name: value for name, value in call.items() if name not in OWN})
 
 
-@dataclass(frozen=True)
-class Common:
-    """What many definitions have in common.
-
-    Args:
-        digest: SHA-256 of its bytes, hexadecimal.
-        data: Its JSON.
-    """
-
-    digest: str
-    data: bytes
-
-    @classmethod
-    def of(cls, function: Declaration, rules: tuple[Rule, ...], limits: Limits) -> Common:
-        """All that is the same for each call of a function by clients."""
-        call = Definition("call", function.name, None, functions=(function,), rules=rules, limits=limits).to_json()
-        data = json.dumps({name: value for name, value in call.items() if name not in OWN}).encode()
-        return cls(hashlib.sha256(data).hexdigest(), data)
-
-
-_common = Recent(Common.of, COMMON)
+_common = Recent(_common_to_calls, COMMON)

@@ -13,9 +13,10 @@ import dataclasses
 import json
 import logging
 import secrets
+import sys
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Container, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Container, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -452,9 +453,9 @@ class Engine:
     async def definition(self, run: str) -> Definition | None:
         """What a run is; None where that is not recorded yet."""
         if (tree := self._trees.get(run)) is not None:
-            return await recorded_definition(tree, "")
+            return recorded_definition(tree, "")
         event = await self.store.event(run, "definition")
-        return None if event is None else await Definition.read(event.data, self.store.blob)
+        return None if event is None else Definition.from_json(event.data)
 
     async def cancel(self, run: str, reason: str = "cancelled by the caller") -> None:
         """Stop a run and all below it, or give up one that no living process drives; it cannot be resumed.
@@ -540,14 +541,16 @@ class Engine:
         if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._attend(), name="runs that are driven")
         self._trees[run] = tree
-        self._tasks[run] = asyncio.create_task(self._drive(tree, definition), name=f"run {run}")
+        task = _begun(self._drive(tree, definition), f"run {run}")
+        if not task.done():
+            self._tasks[run] = task
 
     async def _drive(self, tree: Tree, given: Definition | None) -> None:
         run, output, error = tree.row.id, None, ""
         status: Status = "failed"
         synced = True
         try:
-            definition = await recorded_definition(tree, "")
+            definition = recorded_definition(tree, "")
             if definition is None:
                 if given is None:
                     raise RunError(f"run {run} has no definition in its record; start it anew")
@@ -608,6 +611,13 @@ class Engine:
     async def _redact(self, run: str) -> Redactor:
         """What keeps secrets out of what is shown of a run, also those of the processes that drove it before."""
         return self.redact.knowing(await self.store.secrets(run))
+
+
+def _begun(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+    """A task that begins here and now (Python 3.12 or later): what is short ends before anybody waits for it."""
+    if sys.version_info >= (3, 12):
+        return asyncio.Task(work, loop=asyncio.get_running_loop(), name=name, eager_start=True)
+    return asyncio.create_task(work, name=name)
 
 
 def _ended(tree: Tree) -> Done:

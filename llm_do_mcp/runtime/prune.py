@@ -105,8 +105,8 @@ def _remove_blobs(db: sqlite3.Connection) -> int:
     if not held:
         return 0
     # Whatever reads like a digest in a record counts as a reference: records of every kind may hold one.
-    for (data,) in db.execute("SELECT CAST(data AS BLOB) FROM event WHERE data IS NOT NULL"):
-        held.difference_update(match.decode("ascii") for match in _DIGEST.findall(data))
+    for digest, data in db.execute("SELECT digest, CAST(data AS BLOB) FROM event WHERE data IS NOT NULL"):
+        held.difference_update((digest, *(match.decode("ascii") for match in _DIGEST.findall(data))))
         if not held:
             return 0
     db.executemany("DELETE FROM blob WHERE hash=?", [(digest,) for digest in held])

@@ -212,7 +212,7 @@ class Run:
         below: Run | None = None
         try:
             self.meter.check_depth(worker, self.chain)
-            definition = await recorded_definition(self.tree, key + "/")
+            definition = recorded_definition(self.tree, key + "/")
             if definition is None:
                 made = dataclasses.replace(await define(), began=self.tree.driven)
                 definition = await record_definition(self.tree, key + "/", made)
@@ -354,10 +354,10 @@ def cost(reply: JSON) -> float:
     return sum(float(each.get("cost") or 0.0) for each in paid(reply))
 
 
-async def recorded_definition(tree: Tree, path: str) -> Definition | None:
+def recorded_definition(tree: Tree, path: str) -> Definition | None:
     """What the run at `path` is, as far as that is recorded."""
     seen = tree.events.get(path + "definition")
-    return None if seen is None else await Definition.read(seen.data, tree.blob)
+    return None if seen is None else Definition.from_json(seen.data)
 
 
 async def record_definition(tree: Tree, path: str, definition: Definition) -> Definition:
@@ -366,10 +366,7 @@ async def record_definition(tree: Tree, path: str, definition: Definition) -> De
         tree.redact = tree.redact.knowing(await tree.store.secrets(run))
     now = time.time()
     # No digest: a definition is not asked for again with arguments that could differ.
-    data, common = definition.recorded()
-    if common is not None:
-        tree.keep(common.digest, common.data)
-    tree.record(Event(path + "definition", "definition", "", "done", data, now, now))
+    tree.record(Event(path + "definition", "definition", "", "done", definition.recorded(), now, now))
     if definition.kind == "worker":  # its first turn may take minutes; a client's own read is one commit
         await tree.commit()
     return definition

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import hashlib
 import json
 import queue
 import threading
@@ -84,6 +85,32 @@ class RunRow:
     updated: float
     driven: float = 0.0
     principal: str = ""
+
+
+class Common:
+    """What the data of many events have in common.
+
+    Args:
+        data: JSON, which nobody changes.
+    """
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self.data = data
+        self.text = json.dumps(data).encode()
+        self.digest = hashlib.sha256(self.text).hexdigest()
+
+
+class Shared(dict[str, Any]):
+    """An event's data, of which the store keeps a part once for all events.
+
+    Args:
+        common: That part.
+        own: What the event has besides.
+    """
+
+    def __init__(self, common: Common, own: Mapping[str, Any]) -> None:
+        super().__init__(common.data, **own)
+        self.common, self.own = common, own
 
 
 @dataclass(frozen=True)
@@ -423,6 +450,7 @@ def _opened(path: Path, *, timeout: float) -> sqlite3.Connection:
 _RUN_COLUMNS = ["id", "key", "name", "status", "outcome", "owner", "fence", "created", "updated", "driven", "principal"]
 _RUN = ", ".join(f"run.{column}" for column in _RUN_COLUMNS)
 _EVENT = "event.key, event.kind, event.digest, event.state, event.data, event.started, event.ended"
+_WHOLE = f"SELECT blob.data, {_EVENT} FROM event LEFT JOIN blob ON event.kind='definition' AND blob.hash=event.digest"
 
 
 def _run_row(row: Sequence[Any]) -> RunRow:
@@ -462,7 +490,7 @@ def _runs(db: sqlite3.Connection) -> list[RunRow]:
 
 
 def _events(db: sqlite3.Connection, run: str) -> list[Event]:
-    return [_event(row) for row in db.execute(f"SELECT {_EVENT} FROM event WHERE run=? ORDER BY rowid", (run,))]
+    return [_whole(*row) for row in db.execute(f"{_WHOLE} WHERE run=? ORDER BY event.rowid", (run,))]
 
 
 def _fields(db: sqlite3.Connection, kind: str, places: Sequence[str]) -> list[tuple[Any, ...]]:
@@ -472,8 +500,8 @@ def _fields(db: sqlite3.Connection, kind: str, places: Sequence[str]) -> list[tu
 
 
 def _one_event(db: sqlite3.Connection, run: str, key: str) -> Event | None:
-    row = db.execute(f"SELECT {_EVENT} FROM event WHERE run=? AND key=?", (run, key)).fetchone()
-    return None if row is None else _event(row)
+    row = db.execute(f"{_WHOLE} WHERE run=? AND key=?", (run, key)).fetchone()
+    return None if row is None else _whole(*row)
 
 
 def _secrets(db: sqlite3.Connection, run: str) -> dict[str, str]:
@@ -491,7 +519,14 @@ def _write(db: sqlite3.Connection, batch: Batch) -> int:
     """Write a batch; by about how many bytes that makes the log longer."""
     run = batch.run
     outcome = None if run.outcome is None else json.dumps(run.outcome)
-    rows = [(run.id, e.key, e.kind, e.digest, e.state, json.dumps(e.data), e.started, e.ended) for e in batch.events]
+    blobs, rows = list(batch.blobs), []
+    for event in batch.events:
+        digest, data = event.digest, event.data
+        if isinstance(data, Shared):
+            digest, data = data.common.digest, data.own
+            blobs.append((digest, event.data.common.text))
+        moments = (event.started, event.ended)
+        rows.append((run.id, event.key, event.kind, digest, event.state, json.dumps(data), *moments))
     if batch.create:
         if run.key is not None and _row(db, "key=?", run.key) is not None:
             raise RunError("another process has just begun a run with this key; the same call, made again, joins it")
@@ -509,9 +544,9 @@ def _write(db: sqlite3.Connection, batch: Batch) -> int:
     ):
         raise LeaseLost(f"run {run.id} was taken over by another process")
     new = 0
-    for digest, data in batch.blobs:
-        if db.execute("INSERT OR IGNORE INTO blob(hash, data) VALUES(?,?)", (digest, data)).rowcount:
-            new += len(data)
+    for digest, kept in blobs:
+        if db.execute("INSERT OR IGNORE INTO blob(hash, data) VALUES(?,?)", (digest, kept)).rowcount:
+            new += len(kept)
     if found := [(run.id, value, name) for value, name in batch.secrets.items()]:
         db.executemany("INSERT OR IGNORE INTO secret(run, value, name) VALUES(?,?,?)", found)
     db.executemany(
@@ -526,6 +561,16 @@ def _write(db: sqlite3.Connection, batch: Batch) -> int:
 def _event(row: Sequence[Any]) -> Event:
     key, kind, digest, state, data, started, ended = row
     return Event(key, kind, digest, state, json.loads(data), started, ended)
+
+
+def _whole(text: bytes | None, *row: Any) -> Event:
+    """An event with what its data has in common with others."""
+    event = _event(row)
+    if event.kind != "definition" or not event.digest:
+        return event
+    if text is None:
+        raise RunError(f"the record of runs has lost what its calls have in common: {event.digest[:12]}")
+    return dataclasses.replace(event, digest="", data={**json.loads(text), **event.data})
 
 
 def _answer(db: sqlite3.Connection, run: str, key: str, answer: dict[str, Any]) -> Event | None:

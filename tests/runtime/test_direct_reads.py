@@ -16,6 +16,7 @@ from llm_do_mcp.runtime.store import Batch, Store
 from llm_do_mcp.serving.server import ProjectServer
 from tests.bench.wire import Wire
 from tests.bench.workload import READ, READ_ARGUMENTS, TEXT, write_project
+from tests.cli.commands import llm_do
 
 
 @pytest.mark.proves("DIRECT-READ-RECORDED")
@@ -70,6 +71,13 @@ async def test_what_reads_are_alike_in_is_recorded_once_and_each_can_be_gone_on_
             assert (done.status, done.output) == ("done", TEXT)
     finally:
         await again.aclose()
+    recorded = llm_do("test", project, "--record", runs[0], "tests/read.json")
+    assert (recorded.returncode, recorded.stderr) == (0, "")
+    with closing(sqlite3.connect(project / ".llm-do" / "runs.sqlite3")) as db:
+        db.execute("DELETE FROM blob")
+        db.commit()
+    lost = llm_do("trace", runs[0], "--project", project)
+    assert lost.returncode == 1 and "has lost what its calls have in common" in lost.stderr
 
 
 @pytest.mark.anyio

@@ -12,7 +12,7 @@ import pytest
 
 from llm_do_mcp.errors import RunError
 from llm_do_mcp.runtime.prune import DAY_S, prune
-from llm_do_mcp.runtime.store import Batch, Event, RunRow, Status, Store
+from llm_do_mcp.runtime.store import Batch, Common, Event, RunRow, Shared, Status, Store
 
 NOW = time.time()
 DEAD, LIVING = "gone", "here"
@@ -97,6 +97,25 @@ async def test_attachments_go_with_the_last_run_that_refers_to_them(tmp_path: Pa
     assert prune(path, alive, older_than_s=5 * DAY_S).blobs == 1
     assert left(path)[1] == ["four", "three", "two"]
     assert prune(path, alive, older_than_s=5 * DAY_S).blobs == 0
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("PRUNE-BLOBS", "DIRECT-READ-COMMON")
+async def test_what_calls_have_in_common_goes_with_the_last_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "runs.sqlite3"
+    common = Common({"functions": ["read"]})
+    store = Store(path)
+    for name, age in (("old", 40), ("new", 1)):
+        ended = NOW - age * DAY_S
+        definition = Event("definition", "definition", "", "done", Shared(common, {"input": name}), ended, ended)
+        row = RunRow(name, None, "files.read", "done", None, DEAD, 1, ended, ended)
+        await store.write(Batch(row, [definition], create=True, synced=False))
+    assert prune(path, alive, older_than_s=15 * DAY_S).blobs == 0
+    assert [event.data for event in await store.events("new")] == [{"functions": ["read"], "input": "new"}]
+    assert prune(path, alive, older_than_s=0).blobs == 1
+    await store.write(Batch(row, [definition], create=True, synced=False))
+    assert [event.data for event in await store.events("new")] == [{"functions": ["read"], "input": "new"}]
+    store.close()
 
 
 @pytest.mark.anyio

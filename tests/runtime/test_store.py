@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -65,6 +66,23 @@ async def test_those_that_open_a_record_at_once_can_all_use_it(tmp_path: Path, v
         finally:
             for store in stores:
                 store.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("START-TWICE")
+@pytest.mark.skipif(sys.platform == "win32", reason="no such pipes")
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.touch(mode=0o444), os.mkdir])
+async def test_what_stands_in_the_place_of_the_lock_is_not_waited_for(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    make(tmp_path / "runs.lock")
+    store = Store(tmp_path / "runs.sqlite3")
+    if make is os.mkdir:
+        with pytest.raises(RunError, match=r"cannot be opened: .*runs\.lock"):
+            await asyncio.wait_for(store.get("r1"), 30)
+    else:
+        assert await asyncio.wait_for(store.get("r1"), 30) is None
+    store.close()
 
 
 @pytest.mark.anyio
