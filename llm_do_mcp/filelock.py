@@ -6,9 +6,13 @@ The kernel gives the lock up with its process, however that ends. The file itsel
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
+
+_LOOKS_EVERY_S = 0.02
 
 
 def _in_silence() -> None:
@@ -16,18 +20,28 @@ def _in_silence() -> None:
 
 
 @contextlib.contextmanager
-def held(path: str | os.PathLike[str], waits: Callable[[], None] = _in_silence) -> Iterator[None]:
+def held(
+    path: str | os.PathLike[str], waits: Callable[[], None] = _in_silence, *, within_s: float = math.inf
+) -> Iterator[None]:
     """Have the turn for the duration of the block.
 
     Args:
         path: The file, which is made where it is missing.
         waits: Called once where another process has the turn and is waited for.
+        within_s: How long it is waited for, in seconds.
 
     Raises:
         OSError: The file cannot be made, or read.
+        TimeoutError: Another process has the turn for longer than that.
     """
     with open(path, "rb", opener=_made) as file:
-        _take(file.fileno(), waits)
+        if not _taken(file.fileno()):
+            waits()
+            until = time.monotonic() + within_s
+            while not _taken(file.fileno(), waits=math.isinf(within_s)):
+                if time.monotonic() > until:
+                    raise TimeoutError(f"another process has held {os.fspath(path)} for {within_s:g} s")
+                time.sleep(_LOOKS_EVERY_S)
         yield
 
 
@@ -43,22 +57,19 @@ def _made(path: str, flags: int) -> int:
 if sys.platform == "win32":
     import msvcrt
 
-    def _take(lock: int, waits: Callable[[], None]) -> None:
-        mode = msvcrt.LK_NBLCK
-        while True:
-            try:
-                return msvcrt.locking(lock, mode, 1)
-            except OSError:  # the second mode gives up after ten seconds
-                if mode == msvcrt.LK_NBLCK:
-                    waits()
-                mode = msvcrt.LK_LOCK
+    def _taken(lock: int, *, waits: bool = False) -> bool:
+        try:  # whoever waits gives up after ten seconds, and is asked again
+            msvcrt.locking(lock, msvcrt.LK_LOCK if waits else msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
 
 else:
     import fcntl
 
-    def _take(lock: int, waits: Callable[[], None]) -> None:
+    def _taken(lock: int, *, waits: bool = False) -> bool:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            waits()
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            return False
+        return True

@@ -55,7 +55,8 @@ def main(given: list[str]) -> int:
     options = parser().parse_intermixed_args(given)
     found = asyncio.run(_read(options))
     if options.json:
-        print(json.dumps(found.to_json(), ensure_ascii=False, indent=2))
+        shown = json.dumps(found.to_json(), ensure_ascii=False, indent=2)
+        print(shown.encode(errors="backslashreplace").decode())  # half a pair of surrogates is written so in JSON too
     elif options.html is not None:
         _write_page(found, options.html or f"trace-{found.run}.html")
     else:

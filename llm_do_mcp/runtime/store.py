@@ -47,7 +47,6 @@ CREATE TABLE IF NOT EXISTS secret(
 CREATE TABLE IF NOT EXISTS handed(run TEXT PRIMARY KEY REFERENCES run(id) ON DELETE CASCADE, call TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS told(run TEXT PRIMARY KEY REFERENCES run(id) ON DELETE CASCADE, result TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS blob(hash TEXT PRIMARY KEY, data BLOB NOT NULL);
-PRAGMA user_version=3;
 """
 
 Status = Literal["running", "waiting", "done", "failed", "cancelled"]
@@ -56,6 +55,10 @@ OPEN: tuple[Status, ...] = ("running", "waiting")
 
 State = Literal["started", "done", "failed", "asked", "answered", "withdrawn"]
 
+VERSION = 4
+"""Of how it is kept; a later one cannot be read."""
+OPENED_WITHIN_S = 10.0
+"""How long it may take other processes to open it too."""
 MAX_LATE = 20
 """Late answers that are noted with a question."""
 FOLDED_AT = 16 << 20
@@ -345,7 +348,7 @@ class Store:
             db = _open(self.path)
             in_place = _opened(self.path, timeout=0)
             in_place.execute("PRAGMA synchronous=NORMAL")
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, RunError, sqlite3.Error) as error:
             failure = RunError(f"{self.path.name}: the record of runs cannot be opened: {error}")
             while (item := self._jobs.get()) is not None:
                 item.reply(None, failure)
@@ -424,17 +427,19 @@ def _outcome(
 def _open(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     # One after the other: SQLite does not wait, whatever its timeout, for another one that makes a file's log.
-    with held(path.with_suffix(".lock")):
+    with held(path.with_suffix(".lock"), within_s=OPENED_WITHIN_S):
         db = _opened(path, timeout=30)
         with contextlib.suppress(OSError):
             path.chmod(0o600)
         db.execute(f"PRAGMA page_size={PAGE}")  # of a new file
         db.execute("PRAGMA journal_mode=WAL")
         version = db.execute("PRAGMA user_version").fetchone()[0]
+        if version > VERSION:
+            raise RunError(f"it is of a later release of llm-do-mcp (version {version}; here at most {VERSION})")
         for column, since in (("driven REAL NOT NULL DEFAULT 0", 2), ("principal TEXT NOT NULL DEFAULT ''", 3)):
             if 0 < version < since:
                 db.execute(f"ALTER TABLE run ADD COLUMN {column}")
-        db.executescript(_SCHEMA)
+        db.executescript(f"{_SCHEMA}PRAGMA user_version={VERSION};")
     return db
 
 

@@ -219,7 +219,8 @@ class ProjectServer(HardenedServer):
                 return await self._approve(published, arguments)
             run, round_ = await self._run_for(published, arguments, context, state)
             if published.name == RUN_WAIT:
-                published = dataclasses.replace(published, offset=arguments.get("offset"))
+                offset = arguments.get("offset")
+                published = dataclasses.replace(published, offset=None if offset is None else int(offset))
             result = await self._follow(run, round_, published, context, began)
             if not isinstance(result, CallToolResult):
                 self._followed[run] = published

@@ -146,20 +146,25 @@ class Hits:
 
     def _hottest(self) -> str:
         folders = self._by_folder(enumerate(self._accounts.counts))
-        here, tops = self._workspace.working_folder(), frozenset(top + b"/" for top in self._workspace.tops())
+        tops = frozenset(top + b"/" for top in self._workspace.tops())
         order = sorted(folders)
         sums = [0, *accumulate(map(folders.__getitem__, order))]
         total = sums[-1]
 
-        def within(zone: bytes) -> int:
-            """The hits in a folder and in those below it; of the working folder only its own."""
-            if zone == here:
-                return folders[zone]
+        def below(zone: bytes) -> int:
+            """The hits in a folder and in those below it."""
             after = zone[:-1] + b"0"  # what comes first behind all that begins with this folder and its `/`
             return sums[bisect_left(order, after)] - sums[bisect_left(order, zone)]
 
+        here = self._workspace.working_folder()
+        here = here if here and below(here) == total else b""
+
+        def within(zone: bytes) -> int:
+            """The same; but of the working folder, where all of them are below it, only its own."""
+            return folders[zone] if zone == here else below(zone)
+
         def over(folder: bytes) -> bytes:
-            """The folder above; b"" where that is not searched, or the working folder, which would tell nothing."""
+            """The folder above; b"" where that is not searched, or is that working folder, which would tell nothing."""
             above = folder[: folder.rfind(b"/", 0, -1) + 1]
             return b"" if folder in tops or here in (folder, above) else above
 
@@ -173,7 +178,7 @@ class Hits:
                 while above := over(folder):
                     folder = above
                 largest[folder] = largest.get(folder, 0) + count
-            zone = max(largest, key=lambda top: largest[top])
+            zone = min(largest, key=lambda top: (-largest[top], top))
             held = largest[zone]
         return f"{self._shown_folder(zone)} ({100 * held // total}%)"
 

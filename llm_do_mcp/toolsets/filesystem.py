@@ -236,7 +236,9 @@ def _listable(call: Call) -> Callable[[str], bool]:
 
 def _read(sandbox: Sandbox, call: Call) -> JSON:
     alias, rel = sandbox.split(call.input["path"])
-    read = sandbox.read_text(alias, rel, call.input.get("max_chars", READ_CHARS), call.input.get("offset", 0))
+    # In JSON Schema 2.0 is an integer too.
+    most, offset = int(call.input.get("max_chars", READ_CHARS)), int(call.input.get("offset", 0))
+    read = sandbox.read_text(alias, rel, most, offset)
     if not read.truncated:
         return read.text
     end = read.offset + len(read.text)

@@ -13,7 +13,7 @@ import pytest
 
 from llm_do_mcp.cli.trace import lines
 from llm_do_mcp.cli.trace_html import page
-from llm_do_mcp.runtime.store import Event, RunRow
+from llm_do_mcp.runtime.store import Batch, Event, RunRow, Store
 from llm_do_mcp.runtime.trace import Trace, trace
 from llm_do_mcp.runtime.trace_words import duration
 from tests.cli.commands import llm_do
@@ -165,6 +165,21 @@ def test_json_is_the_tree_as_data(project: Path) -> None:
     assert (shown["status"], root["name"], root["children"][0]["kind"]) == ("done", "main", "turn")
     assert len(shown["refused"]) == 6  # three calls, and the question about each
     assert {key for key in shown if key.endswith("s")} >= {"items", "failures", "person_s", "status"}
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("TRACE-JSON")
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+async def test_half_a_pair_of_surrogates_is_an_escape_in_json(tmp_path: Path, locale: str) -> None:
+    store = Store(tmp_path / ".llm-do/runs.sqlite3")
+    row = RunRow("r1", None, "main", "done", None, "one", 1, 1.0, 1.0)
+    data = {"kind": "worker", "name": "main", "input": "\ud800 \udc80", "models": [], "functions": []}
+    await store.write(Batch(row, [Event("definition", "definition", "", "done", data, 1.0, 1.0)], create=True))
+    store.close()
+    write(tmp_path, PROJECT)
+    shown = llm_do("trace", "r1", "--project", tmp_path, "--json", env={"LC_ALL": locale})
+    assert shown.returncode == 0
+    assert "\ud800 \udc80" in json.loads(shown.stdout)["items"][0]["facts"]["input"]
 
 
 @pytest.mark.proves("TRACE-USAGE")

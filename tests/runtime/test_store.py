@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from llm_do_mcp import filelock
 from llm_do_mcp.errors import LeaseLost, RunError
+from llm_do_mcp.runtime import store as kept
 from llm_do_mcp.runtime.lease import Lease
 from llm_do_mcp.runtime.store import FOLDED_AT, Batch, Event, RunRow, Store
 
@@ -66,6 +68,32 @@ async def test_those_that_open_a_record_at_once_can_all_use_it(tmp_path: Path, v
         finally:
             for store in stores:
                 store.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("START-TWICE")
+async def test_who_never_comes_to_its_turn_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "OPENED_WITHIN_S", 0.1)
+    with filelock.held(tmp_path / "runs.lock"):
+        store = Store(tmp_path / "runs.sqlite3")
+        with pytest.raises(RunError, match=r"another process has held .*runs\.lock for 0\.1 s"):
+            await asyncio.wait_for(store.get("r1"), 30)
+        store.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("JOURNAL-LATER")
+async def test_the_record_of_a_later_release_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "runs.sqlite3"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"PRAGMA user_version={kept.VERSION + 1}")
+    store = Store(path)
+    with pytest.raises(RunError, match="of a later release"):
+        await store.get("r1")
+    store.close()
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (kept.VERSION + 1,)
+        assert db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
 
 
 @pytest.mark.anyio

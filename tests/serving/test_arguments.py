@@ -86,6 +86,7 @@ RAW = {
         f'{{"path": "stock.txt", "max_chars": {"9" * 400}}}',
         "not a number of 400 digits",
     ),
+    "an integer with a point": ("files_in_read_text", '{"path": "stock.txt", "offset": 0.0, "max_chars": 1e3}', PEARS),
     "a negative nothing": ("files_in_read_text", '{"path": "stock.txt", "offset": -0}', PEARS),
     "a key twice": ("files_in_read_text", '{"path": "nothing", "path": "stock.txt"}', PEARS),
     "a deep value": ("shop", f'{{"input": {"[" * 150}{"]" * 150}}}', "input: must be a string"),

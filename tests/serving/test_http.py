@@ -347,6 +347,27 @@ async def test_who_hangs_on_the_line_does_not_hold_up_the_end(tmp_path: Path, se
         writer.close()
 
 
+@pytest.mark.proves("HTTP-LEFT")
+@pytest.mark.parametrize("revision", ["", "Mcp-Protocol-Version: 2025-11-25", "Mcp-Protocol-Version: 2026-07-28"])
+async def test_who_leaves_in_the_middle_of_a_request_is_no_line_in_the_log(
+    tmp_path: Path, serve: Serve, revision: str
+) -> None:
+    service = serve(shop(tmp_path))
+    form = ["Content-Type: application/json", "Accept: application/json, text/event-stream", "Content-Length: 500"]
+    head = ["POST /mcp HTTP/1.1", f"Host: 127.0.0.1:{service.port}", *form, *filter(None, [revision])]
+    async with visitor(service.url, HANDSHAKE) as client:
+        for _ in range(3):
+            _, writer = await asyncio.open_connection("127.0.0.1", service.port)
+            writer.write("\r\n".join([*head, "", '{"js']).encode())
+            await writer.drain()
+            assert (await client.list_tools()).tools  # by now the server waits for the rest
+            writer.close()
+            await writer.wait_closed()
+            assert (await client.list_tools()).tools
+    assert await asyncio.to_thread(service.end) == 0
+    assert len(service.said) == 1, service.said
+
+
 @pytest.mark.proves("HTTP-PROMPT")
 @pytest.mark.parametrize("address", ["127.0.0.1:0", "[::1]:0"])
 async def test_an_answer_is_not_held_back(address: str) -> None:

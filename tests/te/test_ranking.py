@@ -10,7 +10,7 @@ import pytest
 from llm_do_mcp.te.asides import KINDS, Asides
 from llm_do_mcp.te.languages import language_of
 from llm_do_mcp.te.symbol import NONE, WEAK, Symbol, literal_in, name_asked_for
-from tests.te.searching import GUARDS, next_handle, search, write
+from tests.te.searching import GUARDS, next_handle, search, te, write
 
 DEFINED = {
     "a.py": [
@@ -354,6 +354,7 @@ def test_the_hot_zone_is_the_deepest_folder_with_half_of_the_hits(tmp_path: Path
     [
         ({"a/b": 1, "a/c": 1, "z": 1}, "a/ (66%)"),
         ({"a": 1, "b": 2, "c": 1}, "b/ (50%)"),
+        ({"d": 1, "b": 1, "c": 1, "a": 1}, "a/ (25%)"),
         ({"a": 1, "b": 2, "c/d": 2, "c/e": 1, "f": 1}, "c/ (42%)"),
         ({".": 3, "a": 2}, "./ (60%)"),
         ({"a": 2, "a!": 1, "a/b": 2, "ab": 1}, "a/ (66%)"),
@@ -364,6 +365,27 @@ def test_where_no_folder_has_half_the_largest_at_the_top_is_the_hot_zone(
 ) -> None:
     write(tmp_path, {f"{folder}/x.py": "needle\n" * 40 * count for folder, count in counts.items()})
     assert search("te grep needle", tmp_path, budget=900).meta["hot_zone"] == zone
+
+
+@pytest.mark.proves("TE-HOT-ZONE")
+@pytest.mark.parametrize(
+    ("counts", "folder", "searched", "zone"),
+    [
+        ({".": 3, "w": 4, "x": 3}, "w", "..", "../ (100%)"),
+        ({".": 3, "w": 4, "a": 3}, "w", "..", "../ (100%)"),
+        ({".": 1, "w": 3, "w/a": 2}, "w", "..", "./ (83%)"),
+        ({"w": 1, "w/a": 2}, "w", "..", "a/ (66%)"),  # all is below the working folder, which would tell nothing
+        ({".": 1, "w": 1, "w/a": 3}, "w", "..", "a/ (60%)"),
+        ({"w/v/0/c": 4, "w/v/0": 1, "w/v": 6}, "w/v/0", "../..", "../ (100%)"),
+    ],
+)
+def test_from_below_what_is_searched_the_working_folder_is_one_among_others(
+    tmp_path: Path, counts: dict[str, int], folder: str, searched: str, zone: str
+) -> None:
+    write(tmp_path, {"llmc.toml": "[tool_envelope.agent_budgets]\ndefault = 900\n"})
+    write(tmp_path, {f"{place}/x.py": "needle\n" * 40 * count for place, count in counts.items()})
+    answer = te("grep", "needle", searched, folder=tmp_path / folder).stdout.decode()
+    assert f'"hot_zone":"{zone}"' in answer
 
 
 @pytest.mark.proves("TE-RANKED", "TE-HIDDEN")

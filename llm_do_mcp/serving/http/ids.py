@@ -25,7 +25,7 @@ class OneEach:
     """Refuses a request whose id another one of its session still has.
 
     Args:
-        inside: What answers requests. Bodies come in one piece.
+        inside: What answers requests. Bodies come in one piece, or their client has left.
     """
 
     def __init__(self, inside: ASGIApp) -> None:
@@ -34,17 +34,18 @@ class OneEach:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        session = Headers(scope=scope).get(MCP_SESSION_ID_HEADER)
-        if session is None or scope["method"] != "POST":
+        if scope["method"] != "POST":
             await self._inside(scope, receive, send)
             return
         read = [await receive()]
-        identifier = _id(read[0].get("body", b""))
+        if read[0]["type"] == "http.disconnect" or read[0].get("more_body", False):
+            return  # its client left in the middle of it, and waits for no answer
 
         async def again() -> Message:
             return read.pop() if read else await receive()
 
-        if identifier is None:
+        session = Headers(scope=scope).get(MCP_SESSION_ID_HEADER)
+        if session is None or (identifier := _id(read[0].get("body", b""))) is None:
             await self._inside(scope, again, send)
             return
         one = session, identifier
