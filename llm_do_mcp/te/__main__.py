@@ -76,7 +76,7 @@ def _answer(arguments: list[str]) -> tuple[str, int]:
 
     if is_about_te:
         tell("te", "" if arguments else "usage")
-        return _about_te(arguments)
+        return _about_te(arguments, settings.budget(agent))
     if is_raw or not settings.enabled:
         from llm_do_mcp.te.raw import run_raw
 
@@ -110,14 +110,15 @@ def _answer(arguments: list[str]) -> tuple[str, int]:
     return answer, code
 
 
-def _about_te(arguments: list[str]) -> tuple[str, int]:
+def _about_te(arguments: list[str], budget: int) -> tuple[str, int]:
+    from llm_do_mcp.te.usage import USAGE, shortened
+
+    text = USAGE
     if arguments == ["--version"]:
         import llm_do_mcp
 
-        return f"te {llm_do_mcp.__version__}\n", 0
-    from llm_do_mcp.te.usage import USAGE
-
-    return USAGE, 0 if arguments else 2
+        text = f"te {llm_do_mcp.__version__}\n"
+    return shortened(text, budget), 0 if arguments else 2
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from llm_do_mcp.te.options import MAX_PATTERN_CHARACTERS, Query, parse
 from llm_do_mcp.te.patience import Interrupted, Patience
 from llm_do_mcp.te.pattern import NOTHING, choices, invalid, is_lower, literal, translate
 from llm_do_mcp.te.ripgrep import NAMED_AT_ONCE, Blocked, Ripgrep, Search
-from llm_do_mcp.te.roots import Place, Root, Workspace, escaped_glob
+from llm_do_mcp.te.roots import Place, Root, Workspace, escaped_glob, kind_of
 from llm_do_mcp.te.settings import KEPT
 from llm_do_mcp.te.text import is_text, one_line, passable, shown_text
 from llm_do_mcp.te.writing import COLUMNS, parted
@@ -148,7 +148,8 @@ class Grep:
         paths = [self._mounted(index, mounts) for index in files]
         again = Accounts()
         try:
-            again.read(self._printed_of(*paths, whole=True))
+            if there := [path for path in paths if path]:
+                again.read(self._printed_of(*there, whole=True))
             found = {path: at for at, path in enumerate(again.paths) if again.is_kept(at)}
             for index, path in zip(files, paths, strict=True):
                 at = found.get(os.fsencode(path))
@@ -158,9 +159,15 @@ class Grep:
             again.close()
 
     def _mounted(self, index: int, mounts: Mapping[Root, str | None]) -> str:
-        """The path of a file for ripgrep, which may have been another when it was found."""
+        """The path of a file for ripgrep, which may have been another when it was found.
+
+        It is empty where no regular file is there any more: ripgrep would wait for a FIFO.
+        """
         root, relative = self.workspace.locate(self.accounts.paths[index])
-        return f"{mounts[root]}/{relative}"
+        with suppress(OSError):
+            if kind_of(root.stat(relative).st_mode) == "f":
+                return f"{mounts[root]}/{relative}"
+        return ""
 
     def _whole(self, index: int, whole: Iterable[bytes]) -> Iterator[Line]:
         """The lines of a file that are shown in part, and those behind the last that was printed: all of each.
@@ -189,7 +196,9 @@ class Grep:
             yield from deque((line for line in self.hits.written(index, printed) if line.is_cut), missing)
 
     def _printed_whole(self, path: str) -> Iterator[bytes]:
-        """The lines of one file, long ones whole."""
+        """The lines of one file, long ones whole; none where it is gone (`_mounted`)."""
+        if not path:
+            return
         from llm_do_mcp.te.relined import whole_lines
 
         heading = True
@@ -344,7 +353,13 @@ class Grep:
         if not (self.query.no_ignore or self.ripgrep.missing):
             from llm_do_mcp.te.blocked import check
 
-            check(self.places, self.workspace, self.ripgrep.patience, above=not self.ripgrep.confined)
+            check(
+                self.places,
+                self.workspace,
+                self.ripgrep.patience,
+                follows=self.query.follow and not self.workspace.guarded,
+                beyond_root=not self.ripgrep.confined,
+            )
 
     def _begin_again(self) -> None:
         self.accounts.close()
@@ -503,7 +518,11 @@ class Grep:
         flags: list[str] = []
         if (query.word or query.syntax == "perl") and not all(map(is_text, patterns)):
             raise invalid("it holds a byte that is not UTF-8, and -w and -P read text")
-        if query.syntax == "fixed":
+        by_flag = query.word
+        if query.word and query.syntax != "perl" and not self.ripgrep.missing and all(map(_is_word, patterns)):
+            # Its flag finds no word beside a byte that is not UTF-8.
+            patterns, by_flag = [rf"\b{{start}}{pattern}\b{{end}}" for pattern in patterns], False
+        elif query.syntax == "fixed":
             patterns.sort(key=len, reverse=True)  # of those that match at a place, `-o` prints the longest
             if self.ripgrep.missing or all(map(is_text, patterns)):
                 flags.append("--fixed-strings")
@@ -524,7 +543,7 @@ class Grep:
         flags.extend(f"--regexp={pattern}" for pattern in patterns)
         for wanted, flag in (
             (case, case),
-            (query.word, "--word-regexp"),
+            (by_flag, "--word-regexp"),
             (query.whole_line, "--line-regexp"),
             (query.invert, "--invert-match"),
         ):
@@ -641,6 +660,10 @@ class Grep:
 
         something = b"." if self.query.only_matching else b""
         return re.compile(rb"(?m)^\d+:" + (rb"\d+:" if self.verify else b"") + something)
+
+
+def _is_word(pattern: str) -> bool:
+    return pattern.isascii() and pattern.replace("_", "a").isalnum()
 
 
 def _check(patterns: Iterable[str]) -> None:

@@ -21,6 +21,8 @@ IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")
 """In the order of their weight, the heaviest last."""
 DECIDING = frozenset((*IGNORE_FILES, ".git"))
 """Names whose presence in a folder means that there is something to read."""
+EXCLUDED = "/info/exclude"
+"""git's own ignore file, below `.git`."""
 LARGEST = 256 << 10
 MOST_LINES = 5_000
 

@@ -145,13 +145,13 @@ class Invocation:
         return answer
 
     def _help(self, name: str = "") -> str:
+        from functools import partial
+
         from llm_do_mcp.te import usage
 
         form, budget = self._frame.form, self._frame.budget
-        lines = (usage.of_command(name) if name else usage.USAGE).splitlines(keepends=True)
-        while lines and len(form.text(self.name, {}, "".join(lines))) > budget:
-            lines.pop()
-        return form.within(form.text(self.name, {}, "".join(lines)), budget)
+        text = usage.of_command(name) if name else usage.USAGE
+        return form.within(usage.shortened(text, budget, partial(form.text, self.name, {})), budget)
 
     def _command(self, name: str, arguments: Sequence[str], roots: Mapping[str, str | int]) -> Any:
         from llm_do_mcp.te.patience import Patience

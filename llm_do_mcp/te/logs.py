@@ -1,7 +1,8 @@
 """What a log tells of itself: how many lines of each severity, and the time from the earliest to the latest.
 
 A severity is a word where logs have it: behind the time and what usually follows that (a process, a logger's name), in
-brackets, or as `level=…`. The same word in a message, or in the address that somebody asked for, is none.
+brackets, or as `level=…`. The same word in a message, or in the address that somebody asked for, is none. Lines on
+which none is found are counted too, so that a sum of some lines does not pass for one of all.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ _BEFORE = (
     rb"(?>[\s\]|,;*-]+"
     rb"|\[[^\]]{0,80}\]|\([^)]{0,80}\)|\{[^}]{0,80}\}"  # [main], (worker-1), {a.py:12}
     rb"|[.,+\d][\w.:,+#-]*|Z\b|[A-Z]{2,4}T\b|UTC\b|GMT\b"  # the rest of the time, a process id
-    rb"|[\w.$/-]{1,60}(?:\[\d+\])?(?::(?=\s)|(?=\s[-|]\s))"  # app[12]: and a logger between dashes
+    rb"|(?:[\w.$/-]{1,60}\s)?[\w.$/-]{1,60}(?=\s[-|]\s)"  # a logger between dashes, a thread before it
+    rb"|[\w.$/-]{1,60}(?:\[\d+\])?:(?=\s)"  # app[12]:
     rb"|[\w.-]{1,60}\s[\w./-]{1,60}\[\d+\]:)"  # host app[12]:
 )
 _LEVEL = re.compile(
@@ -38,6 +40,11 @@ _LEVEL = re.compile(
     rb"|(?P<upper>" + _UPPER + rb")(?=[\s:|\]/,-]|$)"
     rb"|(?P<marked>(?i:" + _WORD + rb"))(?=[:\t]))"
 )
+_BEHIND = re.compile(
+    rb"(?:[.,]\d{1,9})?\s?(?:Z|[A-Z]{2,4}T|UTC|GMT)?[\s\]|,;:-]+(?P<behind>(?i:" + _WORD + rb"))(?=\s|$)"
+)
+"""Directly behind the time it may be in small letters."""
+_COLOUR = re.compile(rb"\x1b\[[\d;]*m")
 _NAMED = re.compile(rb'(?i)\b(?:level|levelname|loglevel|lvl|severity)"?\s*[=:]\s*"?(' + _WORD + rb")\b")
 
 
@@ -50,12 +57,14 @@ class Log:
 
     def __init__(self, lines: Iterable[bytes]) -> None:
         self.levels: dict[str, int] = {}
+        self.others = 0
+        """Lines that are not blank, and have none."""
         self.first = self.last = b""
         self._kind: str | None = None
         self._first_month = 0
         self._span: tuple[bytes, bytes] = b"", b""
         for line in lines:
-            self._read(line[:_LOOKED_AT])
+            self._read(_COLOUR.sub(b"", line[:_LOOKED_AT]))
 
     def _read(self, line: bytes) -> None:
         time = _TIME.match(line)
@@ -64,6 +73,8 @@ class Log:
         level = _level(line, time.end() if time is not None else 0)
         if level:
             self.levels[level] = self.levels.get(level, 0) + 1
+        elif line.strip():
+            self.others += 1
 
     def _read_time(self, time: re.Match[bytes]) -> None:
         kind = next(name for name in ("syslog", "date", "access") if time[name])
@@ -106,5 +117,7 @@ def _in_utc(time: str) -> bytes:
 
 
 def _level(line: bytes, at: int) -> str:
-    found = _LEVEL.match(line, at) or _NAMED.search(line)
+    """The severity; `at` is where the time ends, or 0."""
+    behind = _BEHIND.match(line, at) if at else None
+    found = behind or _LEVEL.match(line, at) or _LEVEL.match(line) or _NAMED.search(line)
     return found[found.lastindex or 0].decode().upper().removesuffix("ING") if found is not None else ""

@@ -12,7 +12,7 @@ from llm_do_mcp.te.text import shown_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     Entry = tuple[int, bytes]
 
@@ -27,17 +27,29 @@ _STATEMENTS = frozenset(
 _JAVASCRIPT, _RUST, _SQL, _CPP, _SHELL, _CSHARP = (
     LANGUAGES[name] for name in ("javascript", "rust", "sql", "cpp", "shell", "csharp")
 )
+_KEY = re.compile(rb"""(\w[\w .-]*+|"[^"]*+" *+|'[^']*+' *+):(?=\s|\Z)""")
+_TABLE = re.compile(rb"(?:\[[^][,=]+\]|\[\[[^][,=]+\]\])(?=\s*(?:#|\Z))")
 _MOST_LINES = 12
 """Lines that the parameters of a function are looked for on."""
 
 _QUOTED = rb'"(?:\\.|[^"\\\n])*+"?|' + rb"'(?:\\.|[^'\\\n])*+'?"
 _TRIPLE = rb'"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*(?:"""|\Z)'
 _COMMENTS = rb"//[^\n]*|/\*.*?(?:\*/|\Z)|"
+_LONG = rb'"(?:\\.|[^"\\])*+"?'
+_HERE = rb"(?P<quote>['\"]?)(?P<end>[A-Za-z_]\w*)(?P=quote)[^\n]*+.*?(?:\n[ \t]*(?P=end)[ \t\r]*(?=\n|\Z)|\Z)|"
+"""What follows the mark of a text that goes on to a line that is its word again."""
 _TEXTS_OF = {
     "python": rb"#[^\n]*|" + _TRIPLE + rb"|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*(?:'''|\Z)|" + _QUOTED,
     **dict.fromkeys(("kotlin", "swift", "java", "scala"), _COMMENTS + _TRIPLE + rb"|" + _QUOTED),
     **dict.fromkeys(("javascript", "go"), _COMMENTS + rb"`(?:\\.|[^`\\])*+`?|" + _QUOTED),
-    **dict.fromkeys(("rust", "c", "header", "cpp", "csharp", "php"), _COMMENTS + _QUOTED),
+    **dict.fromkeys(("c", "header", "cpp", "csharp", "php"), _COMMENTS + _QUOTED),
+    "rust": _COMMENTS + rb"\bb?r(?P<marks>#*)\".*?(?:\"(?P=marks)|\Z)|'(?:\\.[^'\n]*|[^'\\\n])'|" + _LONG,
+    "ruby": rb"(?m:^)(?:=begin\b.*?(?:\n=end\b|\Z)|__END__\r?\n.*)|#[^\n]*|"
+    rb"<<[-~]?(?=['\"]?[A-Z])" + _HERE + _QUOTED,
+    "shell": rb"(?<![^\s;])#[^\n]*|\\.|\(\([^\n]*|"  # what `<<` does in arithmetic is something else
+    rb"(?<!<)<<-?[ \t]*\\?" + _HERE + rb"\$'(?:\\.|[^'\\])*+'?|'[^']*+'?|" + _LONG,
+    "sql": rb"--[^\n]*|/\*.*?(?:\*/|\Z)|" + _QUOTED,
+    "toml": rb"#[^\n]*|" + _TRIPLE + rb"|'''.*?(?:'''|\Z)|" + _QUOTED,
 }
 """By language: comments and texts, those of one line too, since they may hold what begins one of several. What has no
 end goes on to the end, so that a text is read once, and not from each beginning anew."""
@@ -46,7 +58,7 @@ end goes on to the end, so that a text is read once, and not from each beginning
 def outline(path: str, text: bytes) -> list[str]:
     """Entries such as `12 class Engine`, in the order of the file; the deepest are left out where there are many."""
     language = language_of(path.encode("utf-8", "replace"))
-    found = _headings if "heading" in language.forms else _definitions
+    found = _finder(path, language)
     entries = [(depth, number, shown_text(told, ENTRY)) for number, (depth, told) in found(text, language)]
     depths = sorted({depth for depth, _, _ in entries})
     while len(entries) > MOST and len(depths) > 1:
@@ -57,7 +69,13 @@ def outline(path: str, text: bytes) -> list[str]:
     return [*told_entries[:MOST], f"{more} more"] if more > 0 else told_entries
 
 
-# ---- Markdown
+def _finder(path: str, language: Language) -> Callable[[bytes, Language], Iterator[tuple[int, Entry]]]:
+    if "key" in language.forms:
+        return _tables if path.lower().endswith(".toml") else _keys
+    return _headings if "heading" in language.forms else _definitions
+
+
+# ---- Markdown, YAML, TOML
 
 
 def _headings(text: bytes, language: Language) -> Iterator[tuple[int, Entry]]:
@@ -69,19 +87,20 @@ def _headings(text: bytes, language: Language) -> Iterator[tuple[int, Entry]]:
     for number, line in enumerate(lines[start:], start + 1):
         body, paragraph = line.lstrip(), before
         before = b""
+        is_indented = line.startswith((b"    ", b"\t"))
         if in_comment or (not fence and body.startswith(b"<!--")):
             in_comment = b"-->" not in line
         elif fence:
-            if body.startswith(fence) and not body.strip(fence[:1]):
+            if body.startswith(fence) and not body.strip(fence[:1]) and not is_indented:
                 fence = b""
-        elif body.startswith((b"```", b"~~~")):
+        elif body.startswith((b"```", b"~~~")) and not is_indented:
             fence = body[: len(body) - len(body.lstrip(body[:1]))]
         elif (entry := _heading(line)) is not None:
             yield number, entry
         elif paragraph and len(body) > 1 and not body.strip(body[:1]) and body[:1] in b"=-":
             depth = 1 if body[:1] == b"=" else 2
             yield number - 1, (depth, b"#" * depth + b" " + paragraph)
-        elif not line.startswith((b"    ", b"\t")) and not body.startswith((b">", b"|", b"- ", b"* ", b"+ ")):
+        elif not is_indented and not body.startswith((b">", b"|", b"- ", b"* ", b"+ ")):
             before = body
 
 
@@ -101,11 +120,29 @@ def _heading(line: bytes) -> Entry | None:
     return depth, b"#" * depth + b" " + title.strip().rstrip(b"#").rstrip()
 
 
+def _keys(text: bytes, language: Language) -> Iterator[tuple[int, Entry]]:
+    """`key: …` of YAML at the margin."""
+    for number, line in enumerate(text.split(b"\n"), 1):
+        if (key := _KEY.match(line)) is not None:
+            yield number, (0, key[1].rstrip())
+
+
+def _tables(text: bytes, language: Language) -> Iterator[tuple[int, Entry]]:
+    """`[table]` of TOML at the margin, but for what may be a row of an array: that follows what is not at its end."""
+    goes_on = False
+    for number, line in enumerate(_without_texts(text, "toml").split(b"\n"), 1):
+        if not goes_on and (table := _TABLE.match(line)) is not None:
+            yield number, (0, table[0])
+        if before := line.partition(b"#")[0].rstrip():
+            goes_on = before.endswith((b"[", b","))
+
+
 # ---- code
 
 
 def _definitions(text: bytes, language: Language) -> Iterator[tuple[int, Entry]]:
-    lines = _without_texts(text, language).split(b"\n")
+    name = next(name for name, known in LANGUAGES.items() if known is language)
+    lines = _without_texts(text, name).split(b"\n")
     may_go_on = not {"called", "split", "method"}.isdisjoint(language.forms)
     for number, line in enumerate(lines, 1):
         if may_go_on and line.count(b"(") > line.count(b")"):
@@ -124,15 +161,14 @@ def _with_parameters(lines: list[bytes], at: int) -> bytes:
     return lines[at]
 
 
-def _without_texts(text: bytes, language: Language) -> bytes:
-    """The same lines, blank where a text or a comment of several lines is."""
-    name = next(name for name, known in LANGUAGES.items() if known is language)
+def _without_texts(text: bytes, name: str) -> bytes:
+    """The same lines, blank where a text or a comment of several lines is in the language of this name."""
     if name not in _TEXTS_OF:
         return text
 
     def blank(found: re.Match[bytes]) -> bytes:
-        # What has no end may be no comment at all: in JavaScript, a pattern can look like the start of one.
-        is_open = found.end() == len(text) and found[0][:1] in b"/`"
+        # What has no end may be none at all: in JavaScript, a pattern can look like the start of a comment.
+        is_open = found.end() == len(text) and found[0][:1] in b"/`<"
         return found[0] if is_open else b"\n" * found[0].count(b"\n") or found[0]
 
     return re.sub(_TEXTS_OF[name], blank, text, flags=re.DOTALL)
@@ -145,8 +181,6 @@ def _entry(line: bytes, language: Language) -> Entry | None:
     depth = len(line) - len(line.lstrip())
     if language is _CPP and body.startswith(b"template"):
         body = _behind_angles(body.removeprefix(b"template").lstrip())
-    if "key" in language.forms:
-        return _key(body) if not depth else None
     told = _introduced(body, language, at_margin=not depth)
     if told is None and depth and {"called", "method"} & language.forms and b"class" in language.keywords:
         told = _property(body) if language is _CSHARP and b"(" not in body else _method(body, language)
@@ -210,14 +244,6 @@ def _named(body: bytes, words: list[bytes]) -> bytes | None:
         ends = (body.find(mark, start + 1) for mark in (b"(", b"{", b":", b"=", b"<", b";"))
         end = min((end for end in ends if end > 0), default=len(body))
     return body[: end if end > 0 else len(body)].rstrip()
-
-
-def _key(body: bytes) -> Entry | None:
-    if body.startswith(b"["):
-        end = b"]]" if body.startswith(b"[[") else b"]"
-        return 0, body.partition(end)[0] + end
-    name, colon, _ = body.partition(b":")
-    return (0, name) if colon and name.strip(_WORD + b"-. \"'") == b"" else None
 
 
 def _is_function(body: bytes, language: Language) -> bool:

@@ -12,12 +12,14 @@ widest first. Where that is not enough, as in `ab*|abc`, `choices` tells, and `l
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from llm_do_mcp.te.envelope import TeError
 from llm_do_mcp.te.text import is_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from typing import TypeAlias
 
     Part: TypeAlias = "Atom | Either | Repeated"
@@ -117,15 +119,30 @@ def _without_escapes(pattern: str) -> str:
 def choices(patterns: list[str], *, extended: bool) -> list[list[Part]] | None:
     """The alternatives of POSIX patterns as trees; None where the first of them that matches is the longest anyway.
 
-    None too where a pattern has a back reference, which only an engine can follow.
+    None too where a pattern has a back reference, which only an engine can follow. Not None where a match may be empty:
+    at the end of a file without a last newline ripgrep prints the whole line for it.
     """
     parsers = [_Parser(pattern, extended=extended, pcre=True, python=True) for pattern in patterns]
     branches = [parser.parse() for parser in parsers]
     if any(parser.has_reference for parser in parsers):
         return None
-    if not any(parser.leaves_a_choice for parser in parsers) and not _leaves_a_choice(branches, at_the_end=True):
-        return None
-    return [branch.parts for branch in branches]
+    parts = [branch.parts for branch in branches]
+    leaves_a_choice = any(parser.leaves_a_choice for parser in parsers) or _leaves_a_choice(branches, at_the_end=True)
+    return parts if leaves_a_choice or any(map(_may_be_empty, parts)) else None
+
+
+def _may_be_empty(parts: Sequence[Part]) -> bool:
+    """Whether parts may match between two characters; said of what is nested too deeply that they do not."""
+    with suppress(RecursionError):
+        return all(
+            part.width == 0
+            if isinstance(part, Atom)
+            else any(map(_may_be_empty, part.branches))
+            if isinstance(part, Either)
+            else part.times.startswith(("*", "?", "{0", "{,")) or _may_be_empty([part.part])
+            for part in parts
+        )
+    return False
 
 
 class Atom:

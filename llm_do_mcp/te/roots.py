@@ -103,17 +103,12 @@ class Root:
     def open(self, relative: str) -> int:
         """A handle on a regular file, for reading. Never waits for a FIFO; raises `OSError`."""
         if self.handle is None:
-            handle = os.open(self._join(relative), _FILE_FLAGS)
-        else:
-            folder, name = self._enter(relative)
-            try:
-                handle = os.open(name, _FILE_FLAGS | _NO_LINKS, dir_fd=folder)
-            finally:
-                os.close(folder)
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            os.close(handle)
-            raise OSError("not a regular file")
-        return handle
+            return _regular_file(self._join(relative))
+        folder, name = self._enter(relative)
+        try:
+            return _regular_file(name, folder)
+        finally:
+            os.close(folder)
 
     def folder(self, relative: str) -> Folder:
         """A folder, to be walked from; raises `OSError`, and `IsLink` for a link on the way where guarded."""
@@ -209,22 +204,28 @@ class Folder:
     def text(self, name: str, most: int) -> str | None:
         """The first bytes of a regular file in it, as text; None if there is no such file."""
         try:
-            if self._handle is not None:
-                handle = os.open(name, _FILE_FLAGS | _NO_LINKS, dir_fd=self._handle)
-            else:
-                handle = os.open(f"{self._path}/{name}", _FILE_FLAGS)
+            path = name if self._handle is not None else f"{self._path}/{name}"
+            with open(_regular_file(path, self._handle), "rb") as file:
+                return os.fsdecode(file.read(most))
         except OSError:
             return None
-        with open(handle, "rb") as file:
-            try:
-                return os.fsdecode(file.read(most)) if stat.S_ISREG(os.fstat(handle).st_mode) else None
-            except OSError:
-                return None
 
     def close(self) -> None:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
+
+
+def _regular_file(path: str, folder: int | None = None) -> int:
+    """A handle on a regular file, for reading: by its path, or by its name in a folder, where it is no link.
+
+    Never waits for a FIFO; raises `OSError`.
+    """
+    handle = os.open(path, _FILE_FLAGS if folder is None else _FILE_FLAGS | _NO_LINKS, dir_fd=folder)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError("not a regular file")
+    return handle
 
 
 def kind_of(mode: int) -> str:

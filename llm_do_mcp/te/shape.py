@@ -94,6 +94,8 @@ def _log(path: str, file: TextFile) -> list[str]:
         text += file.tail(min(READ, file.size - READ))
     log = Log(text.split(b"\n"))
     told = [f"{level} {log.levels[level]:,}" for level in map(bytes.decode, LEVELS) if level in log.levels]
+    if told and log.others:
+        told.append(f"{log.others:,} line{'s' if log.others > 1 else ''} without")
     partly = "" if file.size <= 2 * READ else f"in the first and last {READ >> 20} MiB"
     span = [f"from {log.first.decode()} to {log.last.decode()}"] if log.first else []
     return [*_wrapped("severities", told, partly), *_wrapped("time", span, partly)]
@@ -118,11 +120,12 @@ def _table(path: str, file: TextFile) -> list[str]:
         counted = file.tally.lines - comments - 1
     about = "about " if file.size > READ and (file.tally.has_quotes or file.tally.lines is None) else ""
     named = [shown_text(column.strip().encode(), NAME) for column in columns[:MOST_COLUMNS]]
-    is_header = all(named) and not any(map(_is_value, named))
-    counted, without = (counted, "") if is_header else (counted + 1, " without names, the first row")
+    # The first and the last may have no name: an index, and what follows a mark at the end of each row.
+    is_header = any(named) and all(named[1:-1]) and not any(map(_is_value, named))
+    total, first = (f"{counted:,} rows", "") if is_header else (f"{counted + 1:,} rows in all", ", the first row")
     named.extend([f"{len(columns) - MOST_COLUMNS} more"] if len(columns) > MOST_COLUMNS else [])
     uneven = [f"broken: {others:,} of {len(lengths):,} rows do not have {len(columns)} cells"] if others else []
-    return [*_wrapped(f"{about}{counted:,} rows, {len(columns)} columns{without}", named), *uneven]
+    return [*_wrapped(f"{about}{total}, {len(columns)} columns{first}", named), *uneven]
 
 
 def _without_comments(head: bytes) -> tuple[bytes, int]:
@@ -148,7 +151,7 @@ def _first_row(head: bytes) -> str:
 
 
 def _is_value(cell: str) -> bool:
-    """Whether it is a number or a date, as no column is called."""
+    """Whether it is a number or a date, as a column is seldom called."""
     return cell.lstrip("+-$€£").replace(",", "").replace(".", "").replace("-", "").replace(":", "").isdecimal()
 
 

@@ -44,9 +44,12 @@ class _Asked:
     def __init__(self, arguments: list[str]) -> None:
         end = arguments.index("--")
         self.paths = arguments[end + 1 :]
+        self.flags: list[tuple[str, str]] = []
+        """Names and values, in the order in which they were given."""
         self.lists: dict[str, list[str]] = {}
         for argument in arguments[:end]:
             name, _, value = argument.removeprefix("--").partition("=")
+            self.flags.append((name, value))
             self.lists.setdefault(name, []).append(value)
 
     def has(self, name: str) -> bool:
@@ -77,7 +80,7 @@ class StandIn:
         self._with_binary = True
         """Whether a file is searched also where it turns out to be binary."""
         self._rules = self._all_rules()
-        self._types, self._not_types = (self._names_of_types(name) for name in ("type", "type-not"))
+        self._types = self._all_types()
         self._folds = self.asked.has("ignore-case")
         self._pattern = None if self.asked.has("files") else self._compiled()
         self._most = self.asked.number("max-count")
@@ -124,6 +127,7 @@ class StandIn:
                 no_ignore=self.asked.has("no-ignore"),
                 follows=self.asked.has("follow"),
                 wanted=lambda below, is_folder: self._wanted(f"{folder}/{below}", is_folder=is_folder),
+                unhides=self._is_of_type,
             )
             self._with_binary = self.asked.has("binary")
             for entry in walk.below(Place(root, relative)):
@@ -161,11 +165,14 @@ class StandIn:
             return None
         if any(not rule.negated for rule in self._rules):
             return False
-        if self._not_types is not None and self._not_types.match(names[-1]):
-            return False
-        if self._types is not None:
-            return False if not self._types.match(names[-1]) else None
-        return None
+        return False if self._is_of_type(names[-1]) is False else None
+
+    def _is_of_type(self, name: str) -> bool | None:
+        """What the types say of a file: the last one that has its name, if any."""
+        for wanted, names in self._types:
+            if names.match(name):
+                return wanted
+        return False if any(wanted for wanted, _ in self._types) else None
 
     def _all_rules(self) -> list[Rule]:
         rules: list[Rule] = []
@@ -177,14 +184,14 @@ class StandIn:
                     raise _Refused(f"error parsing glob '{glob}': error: {error}") from error
         return rules[::-1]
 
-    def _names_of_types(self, flag: str) -> Names | None:
-        types = self.asked.lists.get(flag)
-        if types is None:
-            return None
-        for name in types:
-            if name not in TYPES:
-                raise _Refused(f"unrecognized file type: {name}")
-        return Names(glob for name in types for glob in TYPES[name])
+    def _all_types(self) -> list[tuple[bool, Names]]:
+        types: list[tuple[bool, Names]] = []
+        for flag, name in self.asked.flags:
+            if flag in ("type", "type-not"):
+                if name not in TYPES:
+                    raise _Refused(f"unrecognized file type: {name}")
+                types.append((flag == "type", Names(TYPES[name])))
+        return types[::-1]
 
     # ---- which lines ----
 

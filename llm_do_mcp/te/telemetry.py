@@ -170,13 +170,14 @@ def next_action(before: Event, now: Event) -> str:
         return ""
     if now["cmd"] == "handle":
         return "uses_handle"
-    return "repeats" if before["cmd"] == now["cmd"] and _similar(before, now) else "proceeds"
+    if before["cmd"] == now["cmd"] and _similar(before, now):
+        return "repeats"
+    return "" if now["mode"] == "error" else "proceeds"  # what fails leads nowhere
 
 
 def _asks_about_te(event: Event) -> bool:
     """Whether it is a report, or help, and no step of a task."""
-    name, mode = str(event["cmd"]), str(event["mode"])
-    return name == "coach" or (name == "te" and mode != "error") or _words(event) == ["--help"]
+    return event["cmd"] in ("coach", "te") or _words(event) == ["--help"]
 
 
 def _is_event(event: object) -> bool:

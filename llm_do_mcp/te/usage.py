@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 USAGE = """\
 Search and read files, within a budget of characters.
@@ -55,6 +55,14 @@ _WIDTH = 80
 def of_command(name: str) -> str:
     """The help of one command."""
     return {"grep": _grep, "cat": _cat, "find": _find, "coach": _coach}[name]()
+
+
+def shortened(text: str, budget: int, written: Callable[[str], str] = str) -> str:
+    """A help as it is written, without the last of its lines where all of them are over a budget."""
+    lines = text.splitlines(keepends=True)
+    while lines and len(written("".join(lines))) > budget:
+        lines.pop()
+    return written("".join(lines))
 
 
 def _grep() -> str:

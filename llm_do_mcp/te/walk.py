@@ -40,10 +40,10 @@ class Entry:
         self.depth = depth
         self.enter = True
 
-    def stat(self, *, itself: bool = True) -> os.stat_result:
-        """As `Folder.stat`; raises `OSError`. Only until the walk goes on."""
+    def stat(self, *, itself: bool = True, below: str = "") -> os.stat_result:
+        """As `Folder.stat`, or of a path `below` it; raises `OSError`. Only until the walk goes on."""
         if self._folder:
-            return self._folder.stat(self.name, itself=itself)
+            return self._folder.stat(f"{self.name}{below}", itself=itself)
         return self.root.stat(self.relative, itself=self.kind == "l")
 
     def is_empty_folder(self) -> bool:
@@ -66,6 +66,7 @@ class Walk:
         follows: Whether links are followed; only where nothing is guarded.
         wanted: What is decided before hidden names and ignore files are asked: given a path and whether it is a
             folder, it is seen (True), left out (False), or not decided (None).
+        unhides: Given the name of a file, whether it is seen although that is hidden; None is no.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Walk:
         no_ignore: bool,
         follows: bool = False,
         wanted: Callable[[str, bool], bool | None] | None = None,
+        unhides: Callable[[str], bool | None] | None = None,
     ) -> None:
         self.errors = 0
         """Folders that could not be read, and links that could not be followed."""
@@ -89,6 +91,7 @@ class Walk:
         self._follows = follows
         self._deciding = DECIDING if workspace.gitignore else DECIDING - {".gitignore", ".git"}
         self._wanted = wanted
+        self._unhides = unhides
 
     def below(self, place: Place, depth: int = 0, deepest: int | None = None) -> Iterator[Entry]:
         """What lies below a folder, each folder before what is in it.
@@ -175,9 +178,13 @@ class Walk:
         if self._wanted is not None and (wanted := self._wanted(path, kind == "d")) is not None:
             return wanted
         ignored = decided(level.rules, path, name, is_folder=kind == "d") if level.rules else None
-        left_out = ignored or (ignored is None and not self._hidden and name.startswith("."))
+        left_out = ignored or (ignored is None and name.startswith(".") and self._is_hidden(name, kind))
         self.left_out += left_out
         return not left_out and not self._workspace.unlists(root, path, is_folder=kind == "d")
+
+    def _is_hidden(self, name: str, kind: str) -> bool:
+        """Of a name that starts with a dot."""
+        return not (self._hidden or (kind != "d" and self._unhides is not None and self._unhides(name)))
 
     def _rules_to(self, place: Place) -> tuple[Rules, ...]:
         """The ignore files above a folder, down from the root."""

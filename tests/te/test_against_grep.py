@@ -224,6 +224,39 @@ def test_the_longest_of_several_alternatives_is_printed(
             assert [_told(hit) for hit in hits] == [_told(line) for line in printed]
 
 
+@pytest.mark.proves("TE-PATTERNS")
+@pytest.mark.parametrize("flags", ["-w", "-wF", "-wi", "-wE", "-wo", "-wv"])
+def test_a_word_beside_a_byte_that_is_not_utf_8_is_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: str
+) -> None:
+    lines = [b"\xabfoo\xbb x", b"foo", "éfoo".encode(), b"foo_1", b"x foo\xff foo", b"a-foo foo. Foo", b"bar_2 \xff"]
+    write(tmp_path, {"a.txt": b"\n".join([*lines, b""])})
+    words = [flags, "-e", "foo", "-e", "bar_2"]
+    printed = subprocess.run([str(GREP), "-an", *words, "a.txt"], cwd=tmp_path, capture_output=True, check=False).stdout
+    for program in ("", "/nowhere/rg"):
+        monkeypatch.setenv("TE_RG", program)
+        hits = search(["grep", *words, "a.txt"], tmp_path).hits
+        assert [int(hit.split(":")[1]) for hit in hits] == [int(line.split(b":")[0]) for line in printed.splitlines()]
+
+
+@pytest.mark.proves("TE-PATTERNS")
+@pytest.mark.parametrize(
+    "words", [["$"], ["x*$"], [r"\>"], ["-E", "z|$"], ["-E", "(c?b?)*"], ["-w", "c*"], ["-v", "-e", "$"]]
+)
+def test_an_empty_match_at_the_end_of_a_file_is_not_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    write(tmp_path, {"a.txt": "a\nabc"})
+    printed = subprocess.run(
+        [str(GREP), "-o", "-n", *words, "a.txt"], cwd=tmp_path, capture_output=True, check=False, text=True
+    ).stdout.splitlines()
+    for program in ("", "/nowhere/rg"):
+        monkeypatch.setenv("TE_RG", program)
+        answer = search(["grep", "-o", *words, "a.txt"], tmp_path)
+        assert [_told(hit) for hit in answer.hits] == [_told(line) for line in printed]
+        assert answer.meta["matches"] == len(printed)
+
+
 def _told(hit: str) -> tuple[str, str]:
     """The number of a line and its text, without the spaces around it, which answers leave out."""
     number, _, text = hit.removeprefix("a.txt:").partition(":")

@@ -223,8 +223,12 @@ def test_types_of_files_are_those_of_ripgrep(tmp_path: Path, monkeypatch: pytest
     known = {name: globs.split(", ") for name, _, globs in (line.partition(": ") for line in printed.splitlines())}
     for name, globs in TYPES.items():
         assert set(globs) <= set(known[name]), name
-    write(tmp_path, dict.fromkeys(("a.ts", "b.tsx", "c.hs", "Dockerfile", "d.h"), "needle\n"))
-    for types in ("-t typescript", "-t docker -t hs", "-T h", "-t c -T docker"):
+    names = ("a.ts", "b.tsx", "c.hs", "Dockerfile", "d.h", "e.c", "f.adoc", "none", ".bashrc", ".h/.bashrc", "d/.env")
+    write(tmp_path, {**dict.fromkeys(names, "needle\n"), "d/.gitignore": ".env\n"})
+    single = ("-t typescript", "-t docker -t hs", "-T h", "-t c -T docker", "-t sh", "-T sh")
+    # Of several that a file has, the last one decides.
+    several = ("-T h -t h", "-t hs -t h -T h", "-T h -t c", "-t c -T h", "-t sh -t c")
+    for types in (*single, *several):
         theirs, ours = _both(f"te grep {types} needle", tmp_path, monkeypatch, "none")
         assert sorted(ours.hits) == sorted(theirs.hits) != []
         assert "protobuf" in search("te grep -t nope needle", tmp_path).notes[-1], "those that there are"

@@ -243,7 +243,13 @@ LOG_TOLD = ["severities: ERROR 300, WARN 300, INFO 600", "time: from 2026-03-01 
         ("f.csv", '"a;b;c;d",e\n' + "1,2\n" * 900, ["900 rows, 2 columns: a;b;c;d, e"]),
         ("a.csv", ROWS, ["400 rows, 3 columns: id, name, two␊lines"]),
         ("a.tsv", "a\tb\n" + "1\t2\n" * 2_000, ["2,000 rows, 2 columns: a, b"]),
-        ("b.tsv", "17\tb\n" + "1\t2\n" * 2_000, ["2,001 rows, 2 columns without names, the first row: 17, b"]),
+        ("b.tsv", "17\tb\n" + "1\t2\n" * 2_000, ["2,001 rows in all, 2 columns, the first row: 17, b"]),
+        ("pandas.csv", ",name,x\n" + "0,bob,0\n" * 900, ["900 rows, 3 columns: , name, x"]),
+        ("end.csv", "name,x,\n" + "bob,0,\n" * 900, ["900 rows, 3 columns: name, x, "]),
+        ("blank.csv", ",,\n" + "bob,0,\n" * 900, ["901 rows in all, 3 columns, the first row: , , "]),
+        ("years.csv", "country,2001\n" + "it,7\n" * 900, ["901 rows in all, 2 columns, the first row: country, 2001"]),
+        ("days.csv", "id,2024-01-01\n" + "1,7\n" * 900, ["901 rows in all, 2 columns, the first row: id, 2024-01-01"]),
+        ("part.log", "10:00:00 WARN a\n10:00:00 warned\n\n" * 300, ["severities: WARN 300, 300 lines without"]),
         ("a.md", "# One\n\n```\n# no\n```\n## Two\n" + "text\n" * 900, ["outline: 1 # One, 6 ## Two"]),
         ("b.md", SETEXT + "text\n" * 900, ["outline: 6 # One, 9 ## Two, 15 ### Three"]),
         ("a.py", PYTHON, ["outline: 7 class Engine, 8 def step_0, 11 def step_1, 14 def step_2, "]),
@@ -267,6 +273,12 @@ def test_a_file_that_does_not_fit_tells_what_it_is_like(tmp_path: Path, name: st
         assert any(line.startswith(wanted) for line in lines), lines
     assert text.startswith(answer.hits[0].rstrip("…")), "then the file from its start"
     assert search(["cat", name], tmp_path, budget=1_000_000).breadcrumb == "", "a whole file needs no summary"
+
+
+def outline_of(folder: Path, name: str, text: str) -> list[str]:
+    write(folder, {name: text + "\n" * 60})
+    answer = search(["cat", name], folder, settings=Settings({"cat": {"preview_lines": 1}}))
+    return [line for line in answer.text.split("\n") if line.startswith("# TE: outline: ")]
 
 
 @pytest.mark.proves("TE-SHAPE")
@@ -306,10 +318,32 @@ def test_a_file_that_does_not_fit_tells_what_it_is_like(tmp_path: Path, name: st
     ],
 )  # fmt: skip
 def test_everyday_definitions_are_in_the_outline(tmp_path: Path, name: str, text: str, told: list[str]) -> None:
-    write(tmp_path, {name: text + "\n" * 60})
-    answer = search(["cat", name], tmp_path, settings=Settings({"cat": {"preview_lines": 1}}))
-    outline = [line for line in answer.text.split("\n") if line.startswith("# TE: outline: ")]
-    assert outline == ["# TE: outline: " + ", ".join(told)]
+    assert outline_of(tmp_path, name, text) == ["# TE: outline: " + ", ".join(told)]
+
+
+@pytest.mark.proves("TE-SHAPE")
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("a.rb", "=begin\ndef no\n=end\ndef yes\nend\n__END__\ndef no", ["4 def yes"]),
+        ("a.rb", "A = <<~E\n  def no\nE\nL <<ITEM\ndef yes\n", ["5 def yes"]),
+        ("a.rb", 'class << self\nx = "<<E"\ndef yes\nE\ndef one', ["3 def yes", "5 def one"]),
+        ("a.sh", "cat <<EOF\nfunction no() {\nEOF\nf() {\n", ["4 f"]),
+        ("a.sh", "cat <<-'E' | x\nno() {\n\tE\nf() {\ncat << \\E\nno() {\nE\n", ["4 f"]),
+        ("a.sh", "echo $((1 << E))\nf() {\nE\ncat <<<E\ng() {\n# don't\n\\'\nh() {\n", ["2 f", "5 g", "8 h"]),
+        ("a.sh", "awk '\nfunction no(a) {\n'\nf() {\necho \"\nno() {\n\"", ["4 f"]),
+        ("a.sql", "/* create x\ncreate table no (a int);\n*/\ncreate table yes (a int);", ["4 create table yes"]),
+        ("a.sql", "-- /*\nselect '/*'\ncreate view yes;\n", ["3 create view yes"]),
+        ("a.rs", 'const A: X = r#"a"\nfn no() {}\n"#;\nfn yes() {}', ["1 const A", "4 fn yes"]),
+        ("a.rs", "fn a<'a>(x: &'a str) {\n'\"';\n'\\'';\n\"\nfn no() {}\n\";\n}\nfn b() {}", ["1 fn a", "8 fn b"]),
+        ("a.toml", "a = \"\"\"\n[no]\n\"\"\"\nb = '''\n[no]\n'''\n[yes]\n", ["7 [yes]"]),
+        ("a.toml", 'm = [ # rows\n[1,2],\n[3], # three\n\n[4]\n]\n[yes] # [no]\n[a."b"]\n', ["7 [yes]", '8 [a."b"]']),
+        ("a.yaml", "<<: *x\n: f\n- k: 1\nhttp://x\n\"h: i\" : 2\nj k:\n'l': 1", ['5 "h: i"', "6 j k", "7 'l'"]),
+        ("a.md", "# One\n\n    ```\n# Two\n\n```\n    ```\n# no\n```\n## Three", ["1 # One", "4 # Two", "10 ## Three"]),
+    ],
+)  # fmt: skip
+def test_a_text_or_a_comment_is_in_no_outline(tmp_path: Path, name: str, text: str, told: list[str]) -> None:
+    assert outline_of(tmp_path, name, text) == ["# TE: outline: " + ", ".join(told)]
 
 
 @pytest.mark.proves("TE-SHAPE")
@@ -335,6 +369,15 @@ def test_rows_that_are_only_counted_by_lines_are_about_so_many_where_cells_may_h
         ('time="2026-01-01T10:00:00Z" level=error msg="x"', ["ERROR"], "2026-01-01T10:00:00Z"),
         ('{"level":"warn","ts":"2026-01-01T10:00:00Z"}', ["WARN"], "2026-01-01T10:00:00Z"),
         ('1.2.3.4 - - [10/Oct/2026:13:55:36 +0000] "GET /ERROR HTTP/1.0" 404', [], "10/Oct/2026:13:55:36"),
+        ("2026-01-01 10:00:00 error x", ["ERROR"], "2026-01-01 10:00:00"),
+        ("2026-01-01 10:00:00,123 warning x", ["WARN"], "2026-01-01 10:00:00"),
+        ("2026-01-01T10:00:00.123Z info", ["INFO"], "2026-01-01T10:00:00Z"),
+        ("2026-01-01 10:00:00 \x1b[31mERROR\x1b[0m x", ["ERROR"], "2026-01-01 10:00:00"),
+        ("\x1b[2m2026-01-01 10:00:00\x1b[0m [\x1b[1;33mwarn \x1b[0m] x", ["WARN"], "2026-01-01 10:00:00"),
+        ("2026-01-01 10:00:00 thread-1 Foo - INFO started", ["INFO"], "2026-01-01 10:00:00"),
+        ("ERROR 2026-01-01 10:00:00 x", ["ERROR"], "2026-01-01 10:00:00"),
+        ("2026-01-01 10:00:00 no error - x", [], "2026-01-01 10:00:00"),
+        ("error without a time", [], ""),
         ("2026-01-01 10:00:00 the last ERROR was", [], "2026-01-01 10:00:00"),
     ],
 )
@@ -352,6 +395,15 @@ def test_a_severity_is_one_where_logs_have_it(line: str, levels: list[str], time
         ("a.js", "function a(b){return '/*x"),
         ("b.js", "/*"),
         ("a.py", "'''a\\"),
+        ("a.sh", "cat <<A\n"),
+        ("b.sh", "<<A '"),
+        ("a.rb", "<<A\nB\n"),
+        ("a.rs", 'r#"\n'),
+        ("b.rs", "'\\a"),
+        ("a.toml", "'''"),
+        ("b.toml", "[a"),
+        ("a.yaml", "a \n"),
+        ("b.yaml", "a "),
         ("a.json", "["),
         ("a.csv", "#\n"),
         ("b.csv", '"'),

@@ -61,6 +61,18 @@ def test_each_command_tells_its_options(tmp_path: Path) -> None:
     assert search("te grep -e --help", tmp_path).meta["matches"] == 0, "as a value it is none"
 
 
+@pytest.mark.proves("TE-HELP", "TE-BUDGET")
+@pytest.mark.parametrize("budget", [1, 60, 700])
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("help",), ("grep", "--help"), ("--version",)])
+def test_help_keeps_the_agent_s_budget_too(tmp_path: Path, arguments: tuple[str, ...], budget: int) -> None:
+    whole = te(*arguments, folder=tmp_path)
+    write(tmp_path, {"llmc.toml": f"[tool_envelope.agent_budgets]\ndefault = {budget}\n"})
+    short = te(*arguments, folder=tmp_path)
+    assert short.returncode == whole.returncode
+    assert len(short.stdout.decode()) <= budget and whole.stdout.startswith(short.stdout)
+    assert short.stdout or budget == 1, "it says as much as it may"
+
+
 @pytest.mark.proves("TE-STDIN")
 @pytest.mark.parametrize("command", ["grep needle -", "cat -", "grep -f - a.txt"])
 def test_standard_input_is_refused_in_words(tmp_path: Path, command: str) -> None:

@@ -95,10 +95,8 @@ def test_raw_is_told_in_the_log_and_judges_the_command_before(tmp_path: Path, mo
         ("te", "error", "unknown_command"),
     ]
     assert commands[1]["arguments"] == ["-i", "grep", "needle"] and commands[1]["output_size"] is None
-    assert [(event["of"], event["action"]) for event in told if event["event"] == "next_action"] == [
-        (commands[0]["id"], "repeats"),
-        (commands[1]["id"], "proceeds"),
-    ]
+    judged = [(event["of"], event["action"]) for event in told if event["event"] == "next_action"]
+    assert judged == [(commands[0]["id"], "repeats")], "and an error commends nothing"
     write(tmp_path, {"llmc.toml": "[tool_envelope]\nenabled = false\n"})
     te("cat", "a.txt", folder=tmp_path)
     last = json.loads((tmp_path / ".llmc/te_telemetry.jsonl").read_text().splitlines()[-1])

@@ -105,6 +105,29 @@ def test_of_a_long_line_that_is_gone_the_handle_has_what_was_printed(tmp_path: P
     assert rest.breadcrumb == "# TE: 1 long line cut: te cat -n FILE:LINE shows one whole"
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a FIFO")
+@pytest.mark.proves("TE-HANDLE", "TE-SPECIAL-FILES")
+@pytest.mark.usefixtures("either_search")
+@pytest.mark.parametrize("guard", GUARDS)
+def test_a_fifo_in_the_place_of_a_file_that_was_found_holds_no_handle_up(
+    tmp_path: Path, guard: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("llm_do_mcp.te.grep.PER_FILE", 100)
+    long = "needle" + "y" * 3_000 + "\n"
+    tree = write(tmp_path / "tree", {"cut.js": long + "needle\n" * 50, "large.js": "needle\n" * 150})
+    asked = {"guard": guard, "session": "s", "folder": str(tmp_path / "kept"), "seconds": 5}
+    first = search("te grep needle", tree, budget=700, **asked)
+    for path in tree.iterdir():
+        path.unlink()
+        os.mkfifo(path)
+    rest = search(f"te --handle {first.meta['handle']}", tree, **asked)
+    assert "error" not in rest.meta
+    printed = {f"cut.js:1: {long[:299]}…"}
+    printed |= {f"cut.js:{n}: needle" for n in range(2, 52)} | {f"large.js:{n}: needle" for n in range(1, 101)}
+    still = printed if guard != "verify" else set()  # there a line is shown only while the file has it
+    assert {*rest.hits} == still - {hit for hit in first.hits if "…" not in hit}
+
+
 @pytest.mark.proves("TE-HANDLE")
 def test_what_ripgrep_did_not_print_of_a_large_file_is_served_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -17,7 +17,7 @@ import pytest
 from llm_do_mcp.sandbox import names
 from llm_do_mcp.te import grep, ripgrep, run
 from llm_do_mcp.te.text import real_path, shown_path
-from tests.te.searching import GUARDS, Answer, read, search, te, write
+from tests.te.searching import GUARDS, Answer, next_handle, read, search, te, write
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="such files and names are not to be had on Windows")
 
@@ -108,7 +108,9 @@ def test_a_fifo_is_never_waited_for(tmp_path: Path, guard: str) -> None:
 @POSIX
 @pytest.mark.proves("TE-SPECIAL-FILES")
 @pytest.mark.parametrize("guard", GUARDS)
-@pytest.mark.parametrize("name", [".ignore", "d/e/.rgignore", "../.gitignore", "link", "/dev/zero"])
+@pytest.mark.parametrize(
+    "name", [".ignore", "d/e/.rgignore", "d/.git/info/exclude", "../.gitignore", "link", "/dev/zero"]
+)
 def test_an_ignore_file_that_has_no_end_does_not_end_a_search(tmp_path: Path, guard: str, name: str) -> None:
     root = write(
         tmp_path / "root", {"a.txt": "needle\n", "d/e/b.txt": "needle\n", "x.log": "needle\n", "q/.ignore": "x\n"}
@@ -117,6 +119,7 @@ def test_an_ignore_file_that_has_no_end_does_not_end_a_search(tmp_path: Path, gu
         os.mkfifo(root / "link")
         (root / "d/.gitignore").symlink_to("../link" if name == "link" else name)
     else:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
         os.mkfifo(root / name)
     write(root, {"q/.gitignore": "*.log\n", "q/y.log": "needle\n"})
     answer = search("te grep -m1 -E 'needle|(x)\\1'", root, guard=guard, seconds=3)
@@ -128,6 +131,62 @@ def test_an_ignore_file_that_has_no_end_does_not_end_a_search(tmp_path: Path, gu
         reason = f"ripgrep comes to no end at {where}, which is no regular file"
         assert answer.notes == [f"[TE] searched by the slower built-in search: {reason}"]
     assert search("te grep --no-ignore needle q", root, guard=guard, seconds=3).hits == ["q/y.log:1: needle"]
+
+
+@POSIX
+@pytest.mark.proves("TE-SPECIAL-FILES")
+@pytest.mark.parametrize("guard", GUARDS)
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("unlisted/.gitignore", "te grep needle"),
+        ("d/.gitignore", "te grep needle"),
+        (".gitignore", "te grep needle d"),
+        (".git/info/exclude", "te grep needle d"),
+    ],
+)
+def test_an_ignore_file_that_has_no_end_may_lie_where_nothing_is_seen(
+    tmp_path: Path, guard: str, name: str, command: str
+) -> None:
+    """In what is kept out, beside files of other suffixes, and above what is searched."""
+    write(tmp_path, {".llm-doignore": "unlisted/\n", "d/a.txt": "needle\n"})
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(tmp_path / name)
+    answer = search(command, tmp_path, guard=guard, suffixes={".": [".txt"]}, seconds=3)
+    assert answer.hits == ["d/a.txt:1: needle"]
+    assert "error" not in answer.meta and "skipped" not in answer.meta
+
+
+@POSIX
+@pytest.mark.proves("TE-SPECIAL-FILES")
+def test_an_ignore_file_that_has_no_end_may_lie_behind_a_link(tmp_path: Path) -> None:
+    write(tmp_path, {"in/a.txt": "needle\n", "out/b.txt": "needle\n"})
+    (tmp_path / "in/link").symlink_to("../out")
+    os.mkfifo(tmp_path / "out/.ignore")
+    answer = search("te grep -R needle", tmp_path / "in", guard="none", seconds=3)
+    assert answer.hits == ["a.txt:1: needle"]
+    assert "error" not in answer.meta and "skipped" not in answer.meta
+
+
+@POSIX
+@pytest.mark.proves("TE-SPECIAL-FILES", "TE-FIND")
+@pytest.mark.parametrize("guard", GUARDS)
+@pytest.mark.parametrize(
+    "name", [".gitignore", ".ignore", ".rgignore", "d/.gitignore", ".git/info/exclude", ".llm-doignore"]
+)
+def test_a_folder_that_is_called_as_an_ignore_file_says_nothing(
+    tmp_path: Path, guard: str, name: str, either_search: str
+) -> None:
+    write(tmp_path, {"a.txt": "needle\n", "d/b.txt": "needle\n", f"{name}/c": "a.txt\n"})
+    free = next_handle()
+    for roots, prefix in ((tmp_path, ""), ({"in": tmp_path}, "in/")):
+        found = search("te grep needle", roots, guard=guard)
+        assert found.hits == [f"{prefix}a.txt:1: needle", f"{prefix}d/b.txt:1: needle"]
+        assert "error" not in found.meta and "errors" not in found.meta
+        listed = search("te find -name '*.txt'", roots, guard=guard)
+        assert sorted(listed.hits) == [f"{prefix}a.txt", f"{prefix}d/b.txt"] and "error" not in listed.meta
+        assert search(f"te find {prefix}d -type f", roots, guard=guard).hits == [f"{prefix}d/b.txt"]
+    assert next_handle() == free
 
 
 @POSIX
