@@ -519,9 +519,9 @@ class Grep:
         if (query.word or query.syntax == "perl") and not all(map(is_text, patterns)):
             raise invalid("it holds a byte that is not UTF-8, and -w and -P read text")
         by_flag = query.word
-        if query.word and query.syntax != "perl" and not self.ripgrep.missing and all(map(_is_word, patterns)):
+        if query.word and query.syntax != "perl" and not self.ripgrep.missing and _are_words(patterns):
             # Its flag finds no word beside a byte that is not UTF-8.
-            patterns, by_flag = [rf"\b{{start}}{pattern}\b{{end}}" for pattern in patterns], False
+            patterns, by_flag = [rf"\b{{start}}(?:{'|'.join(patterns)})\b{{end}}"], False
         elif query.syntax == "fixed":
             patterns.sort(key=len, reverse=True)  # of those that match at a place, `-o` prints the longest
             if self.ripgrep.missing or all(map(is_text, patterns)):
@@ -662,8 +662,11 @@ class Grep:
         return re.compile(rb"(?m)^\d+:" + (rb"\d+:" if self.verify else b"") + something)
 
 
-def _is_word(pattern: str) -> bool:
-    return pattern.isascii() and pattern.replace("_", "a").isalnum()
+def _are_words(patterns: Sequence[str]) -> bool:
+    """Whether they are words that fit into one argument."""
+    return sum(map(len, patterns)) <= MAX_PATTERN_CHARACTERS and all(
+        pattern.isascii() and pattern.replace("_", "a").isalnum() for pattern in patterns
+    )
 
 
 def _check(patterns: Iterable[str]) -> None:
