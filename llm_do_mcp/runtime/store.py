@@ -528,8 +528,9 @@ def _write(db: sqlite3.Connection, batch: Batch) -> int:
     for event in batch.events:
         digest, data = event.digest, event.data
         if isinstance(data, Shared):
-            digest, data = data.common.digest, data.own
-            blobs.append((digest, event.data.common.text))
+            digest = data.common.digest
+            blobs.append((digest, data.common.text))
+            data = data.own
         moments = (event.started, event.ended)
         rows.append((run.id, event.key, event.kind, digest, event.state, json.dumps(data), *moments))
     if batch.create:

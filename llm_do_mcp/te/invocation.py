@@ -145,13 +145,11 @@ class Invocation:
         return answer
 
     def _help(self, name: str = "") -> str:
-        from functools import partial
-
         from llm_do_mcp.te import usage
 
         form, budget = self._frame.form, self._frame.budget
         text = usage.of_command(name) if name else usage.USAGE
-        return form.within(usage.shortened(text, budget, partial(form.text, self.name, {})), budget)
+        return form.within(usage.shortened(text, budget, lambda lines: form.text(self.name, {}, lines)), budget)
 
     def _command(self, name: str, arguments: Sequence[str], roots: Mapping[str, str | int]) -> Any:
         from llm_do_mcp.te.patience import Patience

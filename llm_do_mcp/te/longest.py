@@ -121,14 +121,13 @@ class Longest:
             return self._step(part, [end])
         if isinstance(part, Either):
             return self._step(None, [self._added(branch, end) for branch in part.branches])
-        least, most = _times(part.times)
-        for _ in range(least, most if most is not None else least):
+        for _ in range(part.least, part.most if part.most is not None else part.least):
             end = self._step(None, [self._added_one(part.part, end), end])
-        if most is None:
+        if part.most is None:
             again = self._step(None, [end])
             self._behind[again].append(self._added_one(part.part, again))
             end = again
-        for _ in range(least):
+        for _ in range(part.least):
             end = self._added_one(part.part, end)
         return end
 
@@ -181,10 +180,3 @@ class Longest:
 
 def _kind(neighbour: str) -> int:
     return _NONE if not neighbour else _WORD if neighbour.isalnum() or neighbour == "_" else _OTHER
-
-
-def _times(quantifier: str) -> tuple[int, int | None]:
-    if quantifier in "*+?":
-        return int(quantifier == "+"), 1 if quantifier == "?" else None
-    least, comma, most = quantifier[1:-1].partition(",")
-    return int(least), (int(most) if most else None) if comma else int(least)

@@ -139,7 +139,7 @@ def _may_be_empty(parts: Sequence[Part]) -> bool:
             if isinstance(part, Atom)
             else any(map(_may_be_empty, part.branches))
             if isinstance(part, Either)
-            else part.times.startswith(("*", "?", "{0", "{,")) or _may_be_empty([part.part])
+            else not part.least or _may_be_empty([part.part])
             for part in parts
         )
     return False
@@ -165,13 +165,20 @@ class Either:
 
 
 class Repeated:
-    """A part that comes so many times: `*`, `+`, `?` or `{N,M}`."""
+    """A part that comes so many times, as its quantifier says: `*`, `+`, `?` or `{N,M}`; `most` is None for any."""
 
-    __slots__ = ("part", "times")
+    __slots__ = ("least", "most", "part")
 
-    def __init__(self, part: Part, times: str) -> None:
+    def __init__(self, part: Part, quantifier: str) -> None:
         self.part = part
-        self.times = times
+        self.least: int
+        self.most: int | None
+        if quantifier in "*+?":
+            self.least, self.most = int(quantifier == "+"), 1 if quantifier == "?" else None
+        else:
+            least, comma, most = quantifier[1:-1].partition(",")
+            self.least = int(least)
+            self.most = (int(most) if most else None) if comma else self.least
 
 
 class _Branch:

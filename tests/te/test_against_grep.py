@@ -214,14 +214,12 @@ def test_the_longest_of_several_alternatives_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
     write(tmp_path, {"a.txt": "xx getattr attr foo\nab a get\nxxttr xt\nabcd abbbc ééÉ\nİ i İb\n\n"})
-    printed = subprocess.run(
-        [str(GREP), "-o", "-n", *words, "a.txt"], cwd=tmp_path, capture_output=True, check=False, text=True
-    ).stdout.splitlines()
+    printed = _printed(tmp_path, words)
     for program in ("", "/nowhere/rg"):
         monkeypatch.setenv("TE_RG", program)
         for guard in GUARDS:
             hits = search(["grep", "-o", *words, "a.txt"], tmp_path, guard=guard).hits
-            assert [_told(hit) for hit in hits] == [_told(line) for line in printed]
+            assert [_told(hit) for hit in hits] == printed
 
 
 @pytest.mark.proves("TE-PATTERNS")
@@ -247,14 +245,19 @@ def test_an_empty_match_at_the_end_of_a_file_is_not_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
     write(tmp_path, {"a.txt": "a\nabc"})
-    printed = subprocess.run(
-        [str(GREP), "-o", "-n", *words, "a.txt"], cwd=tmp_path, capture_output=True, check=False, text=True
-    ).stdout.splitlines()
+    printed = _printed(tmp_path, words)
     for program in ("", "/nowhere/rg"):
         monkeypatch.setenv("TE_RG", program)
         answer = search(["grep", "-o", *words, "a.txt"], tmp_path)
-        assert [_told(hit) for hit in answer.hits] == [_told(line) for line in printed]
+        assert [_told(hit) for hit in answer.hits] == printed
         assert answer.meta["matches"] == len(printed)
+
+
+def _printed(folder: Path, words: list[str]) -> list[tuple[str, str]]:
+    """What grep's `-o` prints of `a.txt`."""
+    command = [str(GREP), "-o", "-n", *words, "a.txt"]
+    printed = subprocess.run(command, cwd=folder, capture_output=True, check=False, text=True).stdout
+    return list(map(_told, printed.splitlines()))
 
 
 def _told(hit: str) -> tuple[str, str]:
