@@ -112,6 +112,7 @@ section(
         "TE-FIND-RANK": "What is called just as asked comes first, then what lies least deep.",
         "TE-FIND-REFUSED": "What acts is refused by name, and so is what `te find` does not know.",
         "TE-FLAGS": "Flags mean what they mean to grep; one that is not supported is named, never a pattern.",
+        "TE-GIVES-WAY": "Who reads what ripgrep prints takes no processor from it meanwhile (Linux).",
         "TE-GREP": "`matches` is the number of lines that GNU grep prints.",
         "TE-HANDLE": "What was left out is served in chunks, every character once, to its session.",
         "TE-HANDLE-BAD": "A handle that is malformed, of another session or of what has changed is a clear error.",

@@ -42,9 +42,8 @@ class Asides:
         self._roots = roots
         self._folders: dict[bytes, int] = {}
 
-    def kind(self, path: bytes) -> int:
-        """An index of `KINDS`, or -1 for a file that is not aside."""
-        folder, _, name = path.rpartition(b"/")
+    def kind(self, folder: bytes, name: bytes) -> int:
+        """An index of `KINDS`, or -1 for a file that is not aside; `folder` is its path up to the last `/`."""
         kind = self._folders.get(folder)
         if kind is None:
             kind = self._of(folder)

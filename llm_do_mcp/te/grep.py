@@ -22,7 +22,7 @@ from llm_do_mcp.te.hits import Hits
 from llm_do_mcp.te.options import MAX_PATTERN_CHARACTERS, Query, parse
 from llm_do_mcp.te.patience import Interrupted, Patience
 from llm_do_mcp.te.pattern import NOTHING, choices, invalid, is_lower, literal, translate
-from llm_do_mcp.te.ripgrep import NAMED_AT_ONCE, Blocked, Ripgrep, Search
+from llm_do_mcp.te.ripgrep import NAMED_AT_ONCE, Blocked, Ripgrep, Search, Unhurried
 from llm_do_mcp.te.roots import Place, Root, Workspace, escaped_glob, kind_of
 from llm_do_mcp.te.settings import KEPT
 from llm_do_mcp.te.text import is_text, one_line, passable, shown_text
@@ -366,17 +366,19 @@ class Grep:
         self._begin()
 
     def _read(self, arguments: list[str], patience: Patience | None = None) -> Search:
-        search = self.ripgrep.start(arguments, patience=patience)
         lines = self.query.output == "lines" and not self.query.shows_nothing
-        try:
-            if lines:
-                for piece in self._printed(search):
-                    self.accounts.feed(piece)
-                    self.hits.advance()
-            else:
-                self._read_list(search.pieces())
-        finally:
-            self.accounts.finish()
+        with Unhurried():
+            search = self.ripgrep.start(arguments, patience=patience)
+            self.workspace.read_rules()
+            try:
+                if lines:
+                    for piece in self._printed(search):
+                        self.accounts.feed(piece)
+                        self.hits.advance()
+                else:
+                    self._read_list(search.pieces())
+            finally:
+                self.accounts.finish()
         if lines and self.query.context and self.query.before:
             self._find_binary(arguments, patience)
         return search

@@ -1,8 +1,9 @@
-"""Where what was left out of an answer is kept until it is asked for: a private folder of the session.
+"""Where what was left out of an answer is kept until it is asked for: a private folder of the user.
 
-A handle is the name of a file that only its session finds: the folder's name is a digest of the session's id, so a
+A handle names a file that only its session finds: the file's name begins with a digest of the session's id, so a
 handle of another session is as good as none. Handles die with their session: files that nobody asked for within a
-day are removed, and the newest are kept where the cap on all of them is met. Nothing else is kept.
+day are removed, and the newest are kept where the cap on all of them is met. Nothing else is kept. All sessions share
+one folder, since each command that keeps something looks at all that is kept.
 
 A file begins with a line that names the command whose text it is. It holds the text itself, or, where writing all lines
 would take longer than the search did, what the text is made from when somebody asks for it (`recall.py`).
@@ -45,8 +46,8 @@ class Handles:
 
     def __init__(self, session: str, folder: str | None = None) -> None:
         self._session = session
-        self._base = folder or usual_folder()
-        self._own: str | None = None
+        self._folder = folder or usual_folder()
+        self._digest = ""
         self.problem = ""
         """Why the last text could not be kept."""
 
@@ -83,13 +84,13 @@ class Handles:
             of, recipe = kept
             with recipe:
                 self._write(handle, of, lambda file: make(recipe, file))
-            os.unlink(os.path.join(self._folder(), handle + RECIPE))
+            os.unlink(self._path(handle + RECIPE))
             return self._open(handle)
         return None
 
     def _open(self, name: str) -> tuple[str, BinaryIO] | None:
         try:
-            path = os.path.join(self._folder(), name)
+            path = self._path(name)
             file = open(path, "rb")  # noqa: SIM115 - the caller closes it
         except FileNotFoundError:
             return None
@@ -98,7 +99,7 @@ class Handles:
 
     def _write(self, name: str, of: str, write: Callable[[BinaryIO], object]) -> None:
         """Write a file that is there whole or not at all."""
-        path = os.path.join(self._folder(), name)
+        path = self._path(name)
         draft = f"{path}.{os.getpid():x}"
         try:
             with open(os.open(draft, _NEW, 0o600), "wb") as file:
@@ -111,33 +112,25 @@ class Handles:
             raise
         self._tidy(path)
 
-    def _folder(self) -> str:
-        """The session's folder, made and checked when it is first needed."""
-        if self._own is None:
-            _make_private(self._base)
-            digest = _blake2b()(self._session.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-            own = os.path.join(self._base, digest)
-            _make_private(own)
-            self._own = own
-        return self._own
+    def _path(self, name: str) -> str:
+        """Where a file of this session is; the folder is made and checked when it is first needed."""
+        if not self._digest:
+            _make_private(self._folder)
+            self._digest = _blake2b()(self._session.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        return os.path.join(self._folder, f"{self._digest}-{name}")
 
     def _tidy(self, newest: str) -> None:
         """Remove what nobody has asked for in a day, and the oldest where there is more than the cap."""
-        now = time.time()
         files: list[tuple[float, int, str]] = []
-        with os.scandir(self._base) as sessions:
-            for session in sessions:
-                if not session.is_dir(follow_symlinks=False):
-                    continue
-                kept = _files(session.path)
-                files.extend(kept)
-                if not kept and session.stat().st_mtime < now - LIFE_SECONDS:
-                    with suppress(OSError):
-                        os.rmdir(session.path)
-        left = CAP
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    about = entry.stat(follow_symlinks=False)
+                    files.append((about.st_mtime, about.st_size, entry.path))
+        left, oldest = CAP, time.time() - LIFE_SECONDS
         for modified, size, path in sorted(files, reverse=True):
             left -= size
-            if path != newest and (left < 0 or modified < now - LIFE_SECONDS):
+            if path != newest and (left < 0 or modified < oldest):
                 with suppress(OSError):  # another process was faster, or has it open (Windows)
                     os.unlink(path)
 
@@ -165,16 +158,6 @@ def usual_folder() -> str:
 def temporary_folder() -> str:
     """The folder for temporary files, without `tempfile`, whose import takes as long as a small search."""
     return next((folder for name in ("TMPDIR", "TEMP", "TMP") if (folder := os.environ.get(name))), "/tmp")
-
-
-def _files(folder: str) -> list[tuple[float, int, str]]:
-    found = []
-    with suppress(OSError), os.scandir(folder) as files:
-        for file in files:
-            with suppress(OSError):
-                about = file.stat(follow_symlinks=False)
-                found.append((about.st_mtime, about.st_size, file.path))
-    return found
 
 
 def _make_private(folder: str) -> None:

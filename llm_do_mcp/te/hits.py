@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from itertools import accumulate, groupby
+from itertools import accumulate, chain, groupby
 
 from llm_do_mcp.te.asides import KINDS, Asides
 from llm_do_mcp.te.definitions import Definition, Finder
@@ -74,6 +74,10 @@ class Hits:
         self._writer = Writer(query, accounts, workspace, around=around, verify=verify)
         self._asides = Asides(workspace.tops)
         self._kinds = array("b")
+        self._folders: dict[bytes, int] = {}
+        """The folders in which files are, with a `/` behind them, each with its number."""
+        self._folder_of = array("L")
+        """By file, the number of its folder."""
         name = name_asked_for(patterns, fixed=fixed)
         self._finder: Finder | None = None
         """What finds the definitions, where a symbol was asked for."""
@@ -94,7 +98,11 @@ class Hits:
 
     def advance(self) -> None:
         """Look at what has been found so far: as much as can be done while ripgrep goes on searching."""
-        self._kinds.extend(map(self._asides.kind, self._accounts.paths[len(self._kinds) :]))
+        folders = self._folders
+        for path in self._accounts.paths[len(self._kinds) :]:
+            folder, _, name = path.rpartition(b"/")
+            self._kinds.append(self._asides.kind(folder, name))
+            self._folder_of.append(folders.setdefault(folder + b"/", len(folders)))
         if self._finder is not None:
             self._finder.advance()
 
@@ -223,13 +231,10 @@ class Hits:
     def _lines(self, files: Sequence[int], own: set[int], budget: int) -> Iterator[Line]:
         order = self._ordered(files)
         if self._query.output != "lines":
-            for index in order:
-                yield from self._writer.listed(index)
-        elif self._query.context:
-            for index in order:
-                yield from self._whole(index)
-        else:
-            yield from self._in_rounds(order, own, self._share(files, budget))
+            return chain.from_iterable(map(self._writer.listed, order))
+        if self._query.context:
+            return chain.from_iterable(map(self._whole, order))
+        return self._in_rounds(order, own, self._share(files, budget))
 
     def _ordered(self, files: Sequence[int]) -> Iterator[int]:
         """Files by kind, those that define first where lines stay with their file, then those with most hits."""
@@ -242,17 +247,20 @@ class Hits:
         # By one number after the other, the last first: on many files faster than by all of them.
         order = sorted(files, key=counts.__getitem__, reverse=True)
         if defining:
-            order.sort(key=lambda index: defining.get(index, len(defining)))
+            first = sorted(defining.keys() & set(order), key=defining.__getitem__)
+            order = [*first, *(index for index in order if index not in defining)]
         order.sort(key=kinds.__getitem__)
         for _, alike in groupby(order, rank):  # by their paths only where they are shown
             yield from sorted(alike, key=lambda index: place(paths[index]))
 
     def _share(self, files: Sequence[int], budget: int) -> int:
         """How many hits of one file are shown before those of the next."""
-        counts = self._accounts.counts
-        share, most = FAIR_SHARE, max((counts[index] for index in files), default=0)
-        while share < most and sum(min(counts[index], share) for index in files) * USUAL_LINE < budget:
-            share *= 2
+        share = FAIR_SHARE
+        if len(files) * USUAL_LINE < budget:  # of each there is one at least
+            counts = [self._accounts.counts[index] for index in files]
+            most = max(counts)
+            while share < most and sum(min(count, share) for count in counts) * USUAL_LINE < budget:
+                share *= 2
         return share
 
     def _whole(self, index: int) -> Iterator[Line]:
@@ -281,8 +289,9 @@ class Hits:
         self, index: int, start: int, most: int | None, own: set[int], mentions: _Places, goes_on: _Places
     ) -> Iterator[Line]:
         """Lines of one file from a place on that are neither definitions nor mentions; `most` of them."""
-        language, is_symbol = language_of(self._accounts.paths[index]), self._finder is not None
-        file = self._writer.file(index)
+        writer = self._writer
+        mentioning = language_of(self._accounts.paths[index]).mentions if self._finder is not None else ()
+        file = writer.file(index)
         shown = 0
         try:
             for place, printed in self._accounts.lines(index, start):
@@ -291,7 +300,7 @@ class Hits:
                 if place in own:
                     continue
                 parts = parted(printed)
-                is_mention = is_symbol and self._writer.text_of(parts).lstrip().startswith(language.mentions)
+                is_mention = mentioning and writer.text_of(parts).lstrip().startswith(mentioning)
                 if is_mention and mentions.add(index, place):
                     continue
                 if (line := file.line(parts)) is not None:
@@ -303,14 +312,11 @@ class Hits:
     # ---- paths ----
 
     def _by_folder(self, counts: Iterable[tuple[int, int]]) -> dict[bytes, int]:
-        """Numbers of files, added up by the folders that these are in, with a `/` behind them."""
-        paths = self._accounts.paths
-        folders: dict[bytes, int] = {}
+        """Numbers of files, added up by the folders that these are in."""
+        sums, folder_of = [0] * len(self._folders), self._folder_of
         for index, count in counts:
-            path = paths[index]
-            folder = path[: path.rfind(b"/") + 1]
-            folders[folder] = folders.get(folder, 0) + count
-        return folders
+            sums[folder_of[index]] += count
+        return {folder: held for folder, held in zip(self._folders, sums, strict=True) if held}
 
     def _told_left(self, told: str, left: Mapping[int, int], room: int) -> str:
         """The breadcrumb of what is left of files."""

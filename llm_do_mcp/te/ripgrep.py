@@ -42,6 +42,7 @@ POLL_SECONDS = 0.05
 MEMORY = 768 << 20
 """Bytes that ripgrep may allocate (Linux): it holds a whole line, however long, and one file's results per thread."""
 THREADS = 12
+"""Those that it has at most, of its own accord."""
 COMPLAINT = b"rg: "
 _PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _STAND_IN = f"import sys; sys.path.insert(0, {_PACKAGES!r}); from llm_do_mcp.te.standin import main; main()"
@@ -95,7 +96,7 @@ class Ripgrep:
             TeError: `ripgrep_missing` or `nothing_to_search`: it, or the folder, is not there any more;
                 `search_failed`: it could not be confined, and was not started.
         """
-        command = [self.program, "--no-config", "--color=never", f"--threads={min(os.cpu_count() or 1, THREADS)}"]
+        command = [self.program, "--no-config", "--color=never"]
         if self.missing:
             command = [self.program, "-I", "-S", "-c", _STAND_IN, *(["--guarded"] if self.folders else [])]
         command.extend(arguments)
@@ -292,6 +293,27 @@ def _widen(pipe: int) -> int:
         with suppress(OSError):  # a user may hold only so much of it
             return fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE)
     return USUAL_PIPE
+
+
+class Unhurried:
+    """While it holds, neither this thread nor what it starts takes a processor from others by waking up (Linux).
+
+    Whoever reads what ripgrep prints would otherwise stop one of its threads each time.
+    """
+
+    def __enter__(self) -> None:
+        self._holds = sys.platform == "linux" and os.sched_getscheduler(0) == os.SCHED_OTHER
+        if self._holds:
+            _schedule(os.SCHED_BATCH)
+
+    def __exit__(self, *_: object) -> None:
+        if self._holds:
+            _schedule(os.SCHED_OTHER)
+
+
+def _schedule(policy: int) -> None:
+    with suppress(OSError):
+        os.sched_setscheduler(0, policy, os.sched_param(0))
 
 
 def _pause(pipe: int) -> Callable[[float], object]:

@@ -505,6 +505,11 @@ class Workspace:
             return False
         return leads_out or not self.unlists(root, "/".join(names), is_folder=False)
 
+    def read_rules(self) -> None:
+        """Read what `seen` goes by: ahead of it, while ripgrep is searching."""
+        for _, root in self._mounted:
+            self._rules_of(root)
+
     @property
     def has_rules(self) -> bool:
         """Whether files that ripgrep finds may not be seen, other than by hidden names."""

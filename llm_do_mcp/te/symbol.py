@@ -171,6 +171,8 @@ def _introduced(words: list[bytes], before: bytes, following: bytes, language: L
     lower = language is _SQL
     said = [word.lower() for word in words] if lower else words
     keyword = said[at]
+    if keyword not in language.keywords and keyword not in language.binders:
+        return NONE
     if not all(
         word in language.modifiers
         or word in language.keywords
@@ -187,15 +189,13 @@ def _introduced(words: list[bytes], before: bytes, following: bytes, language: L
         if keyword == b"typedef":
             return NONE
         return WEAK if following[:1] == b";" and keyword not in (b"struct", b"def", b"mod") else BODY
-    if keyword in language.binders:
-        if keyword == b"case" and following[:1] == b":":
-            return NONE
-        if language is _SHELL and following[:1] != b"=":
-            return WEAK
-        if b"=>" in following or b"function" in following:
-            return FORM if margin else VALUE
-        return VALUE if margin else WEAK
-    return NONE
+    if keyword == b"case" and following[:1] == b":":
+        return NONE
+    if language is _SHELL and following[:1] != b"=":
+        return WEAK
+    if b"=>" in following or b"function" in following:
+        return FORM if margin else VALUE
+    return VALUE if margin else WEAK
 
 
 def _type_of_c(words: list[bytes], following: bytes) -> int:

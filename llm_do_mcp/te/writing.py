@@ -51,7 +51,9 @@ class Writer:
         self._accounts = accounts
         self._workspace = workspace
         self._around = around.lower() if query.case else around
+        self._strip = bytes.rstrip if query.context else bytes.strip
         self.verify = verify
+        self.only_matching = query.only_matching
         self.changed: dict[int, int] = {}
         """By file, the lines that were found and are not there (any more): neither shown nor counted."""
         self.cut_lines: dict[int, int] = {}
@@ -77,17 +79,13 @@ class Writer:
         """A line's text in what ripgrep printed."""
         return parts[2].partition(parts[1])[2] if self.verify else parts[2]
 
-    def is_empty(self, text: bytes) -> bool:
-        """Whether this is an empty match, which `grep -o` does not print."""
-        return self._query.only_matching and not text
-
-    def cut(self, text: bytes, file: File, number: int, *, long: bool) -> tuple[str, bool]:
+    def cut(self, text: bytes, file: File, number: bytes, *, long: bool) -> tuple[str, bool]:
         """A line's text as it is shown, and whether that is a part of it. `long`: only its beginning was printed."""
         text = self._trimmed(text)
         if len(text) <= LINE_CHARACTERS and not long:
             return shown_text(text, LINE_CHARACTERS), False
         at, begun = self.place_in(text), False
-        if at < 0 and long and self._around and (beyond := file.around(number)):
+        if at < 0 and long and self._around and (beyond := file.around(int(number))):
             (text, at), begun = beyond, True
         before = len(shown_text(text[:at], len(text))) if at > 0 else 0
         shown = shown_text(text, len(text))
@@ -105,8 +103,7 @@ class Writer:
         return len(text) > LINE_CHARACTERS and (_is_long(text) or len(self.whole(text)) > LINE_CHARACTERS)
 
     def _trimmed(self, text: bytes) -> bytes:
-        text = text.removeprefix(BYTE_ORDER_MARK)
-        return text.rstrip() if self._query.context else text.strip()
+        return self._strip(text.removeprefix(BYTE_ORDER_MARK))
 
     def _part(self, shown: str, before: int, *, begun: bool) -> str:
         if begun or before + len(self._around) > LINE_CHARACTERS:
@@ -142,8 +139,8 @@ class File:
         offset = b""
         if self._original is not None:
             offset, _, text = text.partition(separator)
-        if self._writer.is_empty(text):
-            return None
+        if not text and self._writer.only_matching:
+            return None  # an empty match, which `grep -o` does not print
         is_hit = separator == b":"
         long = not whole and len(text) >= COLUMNS and _CUT in text[-64:]
         if long:
@@ -158,7 +155,7 @@ class File:
         if whole:
             shown, is_cut = self._writer.whole(text), False
         else:
-            shown, is_cut = self._writer.cut(text, self, int(number), long=long)
+            shown, is_cut = self._writer.cut(text, self, number, long=long)
         if is_cut:
             self._writer.cut_lines[self._index] = self._writer.cut_lines.get(self._index, 0) + 1
         return Line(f"{name}{number.decode()}{mark} {shown}", int(is_hit), self._index, is_cut=is_cut)
@@ -225,6 +222,9 @@ def _is_long(text: bytes) -> bool:
 
 def parted(printed: bytes) -> Parts:
     """`12:text` (a hit) or `12-text` (context) in its parts; the number is empty for a line between groups."""
+    number, mark, text = printed.partition(b":")
+    if number.isdigit():
+        return number, mark, text
     text = printed.lstrip(_DIGITS)
     number = printed[: len(printed) - len(text)]
     return number, text[:1], text[1:]

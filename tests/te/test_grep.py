@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
+from llm_do_mcp.te import ripgrep
 from tests.te.searching import GUARDS, search, write
 
 TREE = {
@@ -341,3 +344,22 @@ def test_one_file_does_not_eat_the_budget(tmp_path: Path) -> None:
     assert "b.txt:1: needle" in answer.hits
     assert "c.txt:3: needle" in answer.hits
     assert len(answer.text) > 1_700, "and what is left of it is used"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has such a way to wait")
+@pytest.mark.proves("TE-GIVES-WAY")
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_who_reads_gives_way_while_ripgrep_searches(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, cancelled: bool
+) -> None:
+    seen = []
+
+    def pieces(search: ripgrep.Search) -> object:
+        seen.extend((os.sched_getscheduler(0), os.sched_getscheduler(search._program.pid)))
+        return read(search)
+
+    read = ripgrep.Search.pieces
+    monkeypatch.setattr(ripgrep.Search, "pieces", pieces)
+    before = os.sched_getscheduler(0)
+    assert search("grep connect", tree, guard="none", cancelled=lambda: cancelled).code == 2 * cancelled
+    assert seen[:2] == [os.SCHED_BATCH] * 2 and os.sched_getscheduler(0) == before == os.SCHED_OTHER

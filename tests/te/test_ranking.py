@@ -244,7 +244,8 @@ def test_a_pattern_that_names_a_symbol_is_recognised(pattern: str, name: str | N
     ],
 )
 def test_paths_tell_what_is_aside(path: str, kind: str | None) -> None:
-    found = Asides(lambda: [b"."]).kind(path.encode())
+    folder, _, name = path.encode().rpartition(b"/")
+    found = Asides(lambda: [b"."]).kind(folder, name)
     assert (KINDS[found] if found >= 0 else None) == kind
 
 
