@@ -1,7 +1,9 @@
 """What a search costs beside ripgrep's own: wall time in process and as a command, memory, and characters.
 
 Time is measured in pairs that run in turns, ripgrep's output read through a pipe and thrown away; the ratio is the
-median over the pairs. Confinement by Landlock is counted apart. Memory is that of a process of its own.
+median over the pairs. As grep does, te looks for matches in binary files too, which ripgrep by itself leaves at their
+first NUL: `--binary` is the ratio to one that does not. Confinement by Landlock is counted apart. Memory is that of a
+process of its own.
 
     python -m tests.bench.searching [--pairs 15]
 """
@@ -87,13 +89,19 @@ def cases(work: Path) -> list[Case]:
     return found
 
 
-def _ripgrep(case: Case) -> None:
+def _ripgrep(case: Case, *flags: str) -> None:
     # The trees are no git repositories, where ripgrep by itself would not heed the ignore files, and be faster by that.
-    command = [ripgrep.find(), "--no-config", "--color=never", "--no-require-git", "-n", "-e", case.pattern, "."]
-    with subprocess.Popen(command, cwd=case.folder, stdout=subprocess.PIPE, bufsize=0) as process:
+    command = [ripgrep.find(), "--no-config", "--color=never", "--no-require-git", "-n", *flags]
+    with subprocess.Popen(
+        [*command, "-e", case.pattern, "."], cwd=case.folder, stdout=subprocess.PIPE, bufsize=0
+    ) as process:
         assert process.stdout is not None
         while process.stdout.read(1 << 20):
             pass
+
+
+def _whole_ripgrep(case: Case) -> None:
+    _ripgrep(case, "--binary")
 
 
 def _te(case: Case, *, confined: bool = False) -> str:
@@ -121,13 +129,15 @@ def speed(pairs: int, work: Path) -> bool:
     # An installed command has its bytecode; here files may be newer than theirs.
     compileall.compile_dir(os.path.dirname(llm_do_mcp.te.__file__), quiet=1)
     print(f"\nin process beside ripgrep, {pairs} pairs (medians)")
-    print(f"{'':24}{'matches':>10}{'rg':>11}{'te':>11}{'ratio':>8}{'goal':>9}{'confined':>11}{'command':>11}")
+    print(f"{'':24}{'matches':>10}{'rg':>11}{'te':>11}{'ratio':>8}{'goal':>9}", end="")
+    print(f"{'--binary':>10}{'confined':>11}{'command':>11}")
     for case in cases(work):
         matches = _te(case).partition('"matches":')[2].partition(",")[0]
-        took: dict[str, list[float]] = {"rg": [], "te": [], "confined": [], "command": []}
+        took: dict[str, list[float]] = {"rg": [], "te": [], "whole": [], "confined": [], "command": []}
         for _ in range(pairs):
             took["rg"].append(_took(_ripgrep, case))
             took["te"].append(_took(_te, case))
+            took["whole"].append(_took(_whole_ripgrep, case))
             if confine.available():
                 took["confined"].append(_took(_confined, case))
             took["command"].append(_took(_command, case))
@@ -138,6 +148,7 @@ def speed(pairs: int, work: Path) -> bool:
         rg = median(took["rg"])
         print(f"{case.name:24}{matches:>10}{rg:8.1f} ms{median(took['te']):8.1f} ms{ratio:8.2f}", end="")
         print(f"{case.ratio or f'+{case.above} ms':>9}", end="")
+        print(f"{median(te / whole for te, whole in zip(took['te'], took['whole'], strict=True)):10.2f}", end="")
         for name in ("confined", "command"):
             print(f"{f'+{median(took[name]) - rg:.1f} ms' if took[name] else '':>11}", end="")
         print("" if held else "   missed")
