@@ -67,7 +67,7 @@ def models(bench: Workbench, workers: Sequence[Worker], places: Places) -> Itera
 def of_models(bench: Workbench, workers: Sequence[Worker], places: Places) -> Iterator[Finding]:
     """What the manifest says of models that nobody has, and what workers want of theirs in vain."""
     from llm_do_mcp.models.capabilities import to_switch_on
-    from llm_do_mcp.models.naming import covers
+    from llm_do_mcp.models.naming import PROVIDER, covers
     from llm_do_mcp.models.turn import Usage
     from llm_do_mcp.runtime.account import calls_model
     from llm_do_mcp.toolsets.workbench import server_side_tools_of
@@ -91,7 +91,9 @@ def of_models(bench: Workbench, workers: Sequence[Worker], places: Places) -> It
         needs = worker.model and server_side_tools_of(worker)
         if needs and not any(_may_have_server_side_tools(name, manifest) for name in worker.model):
             message = f"server_side_tools are not sent to {', '.join(worker.model)}, not known to have any"
-            instead = f"name another, or {to_switch_on('server_side_tools')}"
+            instead = "name another"
+            if any(name.startswith(PROVIDER) for name in worker.model):  # the flags are those of its models
+                instead += f", or {to_switch_on('server_side_tools')}"
             yield places.of_worker("warning", f"{message}; {instead}", worker, ("server_side_tools",))
 
 
