@@ -7,6 +7,7 @@ nobody, and a secret that was cut in two could not be kept out of sight any more
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
@@ -32,6 +33,8 @@ def problem(schema: Mapping[str, Any], value: Any) -> str | None:
     from referencing.exceptions import Unresolvable
 
     try:
+        if (endless := next(_endless(value), None)) is not None:
+            return _line(endless, "must be a finite number, as all are that JSON has")
         errors = list(_validators.of(schema).iter_errors(value))
     except RecursionError:
         return "the value is nested too deeply to be checked"
@@ -42,8 +45,23 @@ def problem(schema: Mapping[str, Any], value: Any) -> str | None:
     from jsonschema.exceptions import best_match
 
     error = best_match(_meant(errors))
-    where = error.json_path.removeprefix("$").removeprefix(".")
-    return cut(escape(f"{where}: {_explained(error)}" if where else _explained(error)), 500)
+    return _line(error.json_path.removeprefix("$").removeprefix("."), _explained(error))
+
+
+def _line(where: str, wrong: str) -> str:
+    return cut(escape(f"{where}: {wrong}" if where else wrong), 500)
+
+
+def _endless(value: Any, where: str = "") -> Iterator[str]:
+    """The places of numbers without an end: `1e999` is read as one."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield where
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from _endless(item, f"{where}.{name}" if where else name)
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _endless(item, f"{where}[{number}]")
 
 
 _OF_A_CALL = {"type", "properties", "required", "additionalProperties", "title", "description"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
@@ -36,6 +37,12 @@ MISFITS: dict[str, tuple[dict[str, Any], Any, str]] = {
     "minimum": (PERSON, {**OLD, "years": -1}, "years: must be at least 0, not -1"),
     "maximum": ({"maximum": 5}, 10**99, "must be at most 5, not a number of 100 digits"),
     "exclusive": ({"exclusiveMinimum": 0}, 0, "must be more than 0, not 0"),
+    "endless": (
+        {},
+        {"a": [1, {"b": json.loads("-1e999")}]},
+        "a[1].b: must be a finite number, as all are that JSON has",
+    ),
+    "endless by itself": ({"type": "number"}, json.loads("1e999"), "must be a finite number, as all are that JSON has"),
     "step": ({"multipleOf": 5}, 7, "must be a multiple of 5, not 7"),
     "pattern": ({"pattern": "^a+$"}, "b", 'must be a string that matches ^a+$, not "b"'),
     "length": ({"minLength": 1}, "", 'must be a string of at least 1 character, not ""'),
