@@ -22,6 +22,8 @@ _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on all ar
 _ASK_VERSION = 1
 _PATH_BENEATH = 1
 _SET_NO_NEW_PRIVILEGES = 38
+_WORKING_FOLDER = 0x200
+"""What threads of a process share, and one of them can have for itself: `CLONE_FS`."""
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_FOLDER = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _ALL_OF_VERSION_1 = (1 << 13) - 1
 _OVERCOMMIT = "/proc/sys/vm/overcommit_memory"
@@ -66,6 +68,15 @@ def restrict(folders: Iterable[int], program: str) -> None:
         _call(_RESTRICT_SELF, ruleset, 0)
     finally:
         os.close(ruleset)
+
+
+def enter(folder: str) -> None:
+    """Work in a folder from now on, this thread alone; nothing changes where the kernel does not let it.
+
+    What a thread starts in its own folder the system can start, in a third of the time.
+    """
+    if _libc().unshare(_WORKING_FOLDER) == 0:
+        os.chdir(folder)
 
 
 def _libraries(program: str) -> list[str]:

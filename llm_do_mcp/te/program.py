@@ -1,13 +1,14 @@
 """Starts another program whose output and complaints are read through pipes.
 
-Where it runs in our own working folder and is handed nothing but its streams, the system's `posix_spawn` can start it.
-The command is then spared the import of `subprocess`, which takes twice as long as a small search. For all else
-(another folder, handles that it inherits, Windows) that module is the way.
+Where it runs in our own working folder, the system's `posix_spawn` can start it. The command is then spared the import
+of `subprocess`, which takes twice as long as a small search. For all else (another folder, handles that it inherits on
+other systems than Linux, Windows) that module is the way.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 
 TYPE_CHECKING = False
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
         def wait(self) -> int: ...
 
 
+_PASSES_HANDLES = sys.platform == "linux"
+"""Whether a handle that is made a copy of itself is inherited, as POSIX has it since 2024."""
 _KILL = 9  # on every POSIX system; the module `signal` takes a millisecond to load
 
 
@@ -50,8 +53,8 @@ class Program:
                 read, write = os.pipe()
                 ours.append(read)
                 theirs.append(write)
-            if hasattr(os, "posix_spawn") and not handles and min(theirs) > 2 and _is_ours(folder):
-                self._running: Running = _Spawned(command, reading, *theirs)
+            if (_PASSES_HANDLES or not handles) and hasattr(os, "posix_spawn") and min(theirs) > 2 and _is_ours(folder):
+                self._running: Running = _Spawned(command, handles, reading, *theirs)
             else:
                 self._running = _popen(command, folder, handles, reading, *theirs)
         except BaseException:
@@ -86,12 +89,15 @@ def _is_ours(folder: str) -> bool:
 
 
 class _Spawned:
-    def __init__(self, command: Sequence[str], reading: int | None, output: int, complaints: int) -> None:
+    def __init__(
+        self, command: Sequence[str], handles: Sequence[int], reading: int | None, output: int, complaints: int
+    ) -> None:
         nothing = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
         actions = [
             nothing if reading is None else (os.POSIX_SPAWN_DUP2, reading, 0),
             (os.POSIX_SPAWN_DUP2, output, 1),
             (os.POSIX_SPAWN_DUP2, complaints, 2),
+            *((os.POSIX_SPAWN_DUP2, handle, handle) for handle in handles),
         ]
         self.pid = os.posix_spawn(command[0], tuple(command), os.environ, file_actions=actions)
         self._code: int | None = None

@@ -120,7 +120,9 @@ class Ripgrep:
 
     def _in_restricted_thread(self, command: Sequence[str], reading: int | None) -> Program:
         """Start it from a thread that gives up its rights for good; such a thread can import nothing any more."""
-        import subprocess  # noqa: F401 - `Program` will need it
+        import subprocess  # noqa: F401 - `Program` may need it
+
+        from llm_do_mcp.te import confine
 
         started: list[Program] = []
         failed: list[BaseException] = []
@@ -128,6 +130,7 @@ class Ripgrep:
         def body() -> None:
             try:
                 self._restrict()
+                confine.enter(self.working_folder)
                 started.append(self._begin(command, reading))
             except BaseException as error:
                 failed.append(error)

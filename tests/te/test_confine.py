@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -217,3 +218,25 @@ def test_a_restricted_thread_reads_only_its_folders(world: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(Path(confine.__file__).parents[2])},
     )
     assert ran.stdout.split("\n") == ["needle inside", "denied", "denied", "denied", ""], ran.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there each thread may have its own working folder")
+@pytest.mark.proves("TE-CONFINED")
+def test_the_working_folder_of_a_confined_search_is_its_own(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(world)
+    entered: list[str] = []
+
+    def enter() -> None:
+        confine.enter(str(world / "root"))
+        entered.append(os.getcwd())
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(enter).result()
+    assert os.getcwd() == str(world)
+    with ThreadPoolExecutor(8) as threads:
+        answers = threads.map(lambda n: search("te grep needle", world / "root/d" / str(n)), range(20))
+        assert [answer.hits for answer in answers] == [["f.txt:1: needle inside"]] * 20
+    assert os.getcwd() == str(world)
+    if entered == [str(world)]:
+        pytest.skip("this system lets no thread have a working folder of its own")
+    assert entered == [str(world / "root")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,9 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     return tmp_path
 
 
-def start(code: str, folder: Path, reading: int | None = None) -> Program:
-    return Program([sys.executable, "-I", "-S", "-c", code], folder=str(folder), reading=reading)
+def start(code: str, folder: Path, reading: int | None = None, handles: Sequence[int] = ()) -> Program:
+    command = [sys.executable, "-I", "-S", "-c", code]
+    return Program(command, folder=str(folder), handles=handles, reading=reading)
 
 
 def read(handle: int) -> bytes:
@@ -50,6 +52,20 @@ def test_without_input_it_reads_nothing_and_inherits_nothing(folder: Path) -> No
     program = start(code, folder)
     os.close(handle)
     assert read(program.output).strip() == b"''"
+    assert program.wait() == 0
+    program.close()
+
+
+@pytest.mark.proves("TE-PROGRAM")
+@pytest.mark.skipif(os.name != "posix", reason="handles are not passed on")
+def test_what_it_is_to_inherit_has_the_same_number(folder: Path) -> None:
+    (folder / "input").write_text("behind a handle")
+    passed, other = (os.open(folder / "input", os.O_RDONLY) for _ in range(2))
+    code = f"import os\nprint(os.read({passed}, 99))\ntry: os.fstat({other})\nexcept OSError: print('alone')"
+    program = start(code, folder, handles=[passed])
+    os.close(passed)
+    os.close(other)
+    assert read(program.output).split(b"\n") == [b"b'behind a handle'", b"alone", b""]
     assert program.wait() == 0
     program.close()
 
