@@ -40,7 +40,7 @@ def held(
             until = time.monotonic() + within_s
             while not _taken(file.fileno(), waits=math.isinf(within_s)):
                 if time.monotonic() > until:
-                    raise TimeoutError(f"another process has held {os.fspath(path)} for {within_s:g} s")
+                    raise TimeoutError(f"another process has held {os.path.basename(path)} for {within_s:g} s")
                 time.sleep(_LOOKS_EVERY_S)
         yield
 

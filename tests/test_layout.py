@@ -18,6 +18,7 @@ LAYERS = (
     "errors",
     "leftovers",
     "filelock",
+    "regular",
     "toolhost",
     "sandbox",
     "te",

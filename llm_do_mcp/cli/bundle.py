@@ -25,7 +25,7 @@ from llm_do_mcp.cli.bundled import HERE, LIBRARIES, LIST, PROJECT
 from llm_do_mcp.cli.exits import DONE, guarded
 from llm_do_mcp.cli.install import check_unicode, opened, parts
 from llm_do_mcp.cli.options import PROJECT as HELP_PROJECT
-from llm_do_mcp.cli.options import add_libs
+from llm_do_mcp.cli.options import add_libs, filled
 from llm_do_mcp.cli.parser import Parser
 from llm_do_mcp.cli.replacing import replacing
 from llm_do_mcp.errors import UsageError
@@ -62,7 +62,7 @@ def parser() -> Parser:
         more="Connect a client",
     )
     made.add_argument("project", nargs="?", metavar="PROJECT", help=HELP_PROJECT)
-    made.add_argument("--output", metavar="FILE", help="the file to make (default: NAME.mcpb, here)")
+    made.add_argument("--output", type=filled, metavar="FILE", help="the file to make (default: NAME.mcpb, here)")
     made.add_argument("--author", metavar="NAME", help="whose it is (default: the project's name)")
     add_libs(made)
     return made

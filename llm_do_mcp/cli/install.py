@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llm_do_mcp.cli.exits import DONE, guarded
-from llm_do_mcp.cli.options import PROJECT
+from llm_do_mcp.cli.options import PROJECT, filled
 from llm_do_mcp.cli.parser import Parser
 from llm_do_mcp.errors import UsageError
-from llm_do_mcp.runtime.display import escape
+from llm_do_mcp.runtime.display import cut, escape
 
 if TYPE_CHECKING:
     from llm_do_mcp.project.load import Project
@@ -64,7 +64,7 @@ def add_entry(made: Parser) -> None:
     made.add_argument("--name", metavar="NAME", help="what the host calls it (default: the project's name)")
     help = "a variable for the server, with the value that it has now where none is given; may be repeated"
     made.add_argument("--env", metavar="NAME[=VALUE]", action="append", default=[], help=help)
-    made.add_argument("--file", metavar="FILE", help="another file than the host's usual one")
+    made.add_argument("--file", type=filled, metavar="FILE", help="another file than the host's usual one")
 
 
 def parts(argv: list[str]) -> tuple[list[str], list[str]]:
@@ -181,7 +181,7 @@ def _over(earlier: Any, name: str, path: str, entry: dict[str, Any], place: Path
 
     had = start.of_entry(earlier, f"{place}: the server {name!r}")
     if path not in had.command:
-        raise UsageError(f"there is another server called {name!r}: {had.command[0]}; choose a --name")
+        raise UsageError(f"there is another server called {name!r}: {cut(' '.join(had.command), 200)}; choose a --name")
     env = {**had.env, **entry.get("env", {})}
     return {**earlier, **entry, **({"env": env} if env else {})}
 

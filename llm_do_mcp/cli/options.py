@@ -36,6 +36,13 @@ def seconds(text: str) -> float:
     return value
 
 
+def filled(text: str) -> str:
+    """A text that says something: "", which a variable gives that is not set, would be taken for no option at all."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty; say what, or leave the option out")
+    return text
+
+
 def add_project(parser: argparse.ArgumentParser) -> None:
     """Which project's runs a command is about, how it is loaded, and where they are."""
     parser.add_argument("--project", metavar="PROJECT", help=PROJECT)

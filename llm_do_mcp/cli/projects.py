@@ -10,10 +10,9 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from llm_do_mcp.errors import RunError, UsageError
+from llm_do_mcp.errors import ProjectError, RunError, UsageError
 
 if TYPE_CHECKING:
-    from llm_do_mcp.errors import ProjectError
     from llm_do_mcp.project.hosting import PythonOptions
     from llm_do_mcp.project.load import Project
     from llm_do_mcp.runtime.engine import Engine
@@ -40,11 +39,19 @@ def together(paths: Sequence[str], options: argparse.Namespace) -> list[Project]
         options: The options.
 
     Raises:
+        ProjectError: One cannot be loaded; says which.
         UsageError: One is named twice, be it through a link or by a worker of it.
     """
+    from llm_do_mcp.project.checked import quoted
+
     projects: dict[str, Project] = {}
     for path in paths or (None,):
-        project = opened(path, options)
+        try:
+            project = opened(path, options)
+        except ProjectError as error:
+            if len(paths) < 2 or quoted(path) in str(error):
+                raise
+            raise ProjectError(f"{path}: {error}") from None  # it could be of any of them
         if projects.setdefault(project.root, project) is not project:
             raise UsageError(f"{path}: the project {project.root} is named twice; name it once")
     return list(projects.values())

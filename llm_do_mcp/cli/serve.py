@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from llm_do_mcp.cli.exits import DONE, FAILED, INTERRUPTED, USAGE, guarded
-from llm_do_mcp.cli.options import MODEL, PROJECT, add_loading, add_state_dir, add_version, seconds
+from llm_do_mcp.cli.options import MODEL, PROJECT, add_loading, add_state_dir, add_version, filled, seconds
 from llm_do_mcp.cli.parser import ENVIRONMENT, Parser
 from llm_do_mcp.errors import UsageError
 from llm_do_mcp.runtime.approvals import HELP as HELP_APPROVALS
@@ -114,10 +114,13 @@ def _add_http(made: argparse.ArgumentParser) -> None:
         default=[],
         help="a name, with or without a port, that clients reach the server by, besides its address; may be repeated",
     )
-    group.add_argument("--tokens", metavar="FILE", help="callers need one of the bearer tokens in this file")
-    group.add_argument("--oauth-issuer", metavar="URL", help="callers need a signed token (JWT) of this issuer")
-    group.add_argument("--oauth-audience", metavar="AUD", help="whom it must be for, such as the server's address")
-    group.add_argument("--oauth-jwks", metavar="URL", help="the keys of the issuer")
+    for option, metavar, help in (
+        ("--tokens", "FILE", "callers need one of the bearer tokens in this file"),
+        ("--oauth-issuer", "URL", "callers need a signed token (JWT) of this issuer"),
+        ("--oauth-audience", "AUD", "whom it must be for, such as the server's address"),
+        ("--oauth-jwks", "URL", "the keys of the issuer"),
+    ):
+        group.add_argument(option, type=filled, metavar=metavar, help=help)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -176,8 +179,10 @@ def _serve(options: argparse.Namespace) -> int:
 
         server = SeveralProjects(servers)
     # Into the host's log, beside the server's instructions.
-    for error in (error for one in servers for error in (*one.project.broken, *one.bench.unusable.values())):
-        print(f"llm-do-mcp: not served: {error}", file=sys.stderr)
+    for one in servers:
+        of_it = f"{one.project.name}: " if several else ""
+        for error in (*one.project.broken, *one.bench.unusable.values()):
+            print(f"llm-do-mcp: not served: {of_it}{error}", file=sys.stderr)
     gc.freeze()
     gc.set_threshold(GARBAGE_EVERY)
     gc.enable()

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from llm_do_mcp.cli.exits import DONE, guarded
 from llm_do_mcp.cli.parser import Parser
-from llm_do_mcp.serving.caller import SCOPES
+from llm_do_mcp.errors import UsageError
+from llm_do_mcp.serving.caller import LETS_IN, SCOPES
 
 
 def parser() -> Parser:
@@ -25,8 +26,8 @@ def parser() -> Parser:
         "--scopes",
         metavar="SCOPES",
         default=",".join(SCOPES),
-        help="what it allows, separated by commas: call (what only reads), write (also what can change something), "
-        "approve (to answer what its runs ask); default: all",
+        help="what it allows, separated by commas: call (what only reads; always needed), write (also what can change "
+        "something), approve (to answer what its runs ask); default: all",
     )
     return made
 
@@ -39,7 +40,11 @@ def main(argv: list[str]) -> int:
     def make() -> int:
         from llm_do_mcp.serving.http.tokens import add, checked_scopes
 
-        print(add(Path(options.tokens), options.name, checked_scopes(options.scopes, "--scopes")))
+        scopes = checked_scopes(options.scopes, "--scopes")
+        if LETS_IN not in scopes:
+            asked = f"--scopes {options.scopes}"
+            raise UsageError(f"{asked}: without {LETS_IN} it lets nobody in; write {LETS_IN},{options.scopes}")
+        print(add(Path(options.tokens), options.name, scopes))
         return DONE
 
     return guarded(make, made.prog)

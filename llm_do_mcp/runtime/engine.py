@@ -40,7 +40,9 @@ if TYPE_CHECKING:
     from llm_do_mcp.runtime.trace import Trace  # in use, when a run is first looked at
 
 ANSWERS_EVERY_S = 0.25
-"""How often answers that other processes gave are looked for, while questions are open."""
+"""How often it is looked for what other processes want of the runs that are driven here: answers, and cancellations."""
+CANCELLED_WITHIN_S = 10.0
+"""How long the process that drives a run has to cancel it before whoever asked for that is told that it goes on."""
 NOTED_EVERY_S = 1.0
 """After how much work it is recorded how much there was, where nothing else is: what a kill can take back of it."""
 ENDS_WITHIN_S = 0.6
@@ -222,7 +224,11 @@ class Engine:
         """
         if run in self._trees:
             return
-        self._begin(await self._claim(run))
+        tree = await self._claim(run)
+        if (reason := (await self.store.given_up([run])).get(run)) is not None:
+            await self._end(tree, "cancelled", None, f"run {run} was {reason}")
+        else:
+            self._begin(tree)
 
     async def take_over(self, run: str) -> bool:
         """Drive a run that its process has left.
@@ -239,7 +245,7 @@ class Engine:
             return True
         with contextlib.suppress(RunError):  # it is driven, or another process was quicker
             await self.resume(run)
-        return run in self._trees
+        return run in self._trees or run in self._ended
 
     async def advance(
         self,
@@ -384,8 +390,8 @@ class Engine:
         return row
 
     async def runs(self) -> list[RunRow]:
-        """All runs of the project, the newest first; looking makes no record."""
-        return await self.store.runs() if (self.folder / RECORD).exists() else []
+        """All runs of the project, the newest first."""
+        return await self.store.runs() if self._has_record() else []
 
     async def trace(self, run: str) -> Trace | None:
         """What has happened in a run of the project; None where there is none."""
@@ -474,6 +480,33 @@ class Engine:
         if run in self._trees:  # it had not even begun
             await self._end(tree, "cancelled", None, f"run {run} was {self._reasons.pop(run)}")
 
+    async def stop(self, run: str, reason: str) -> bool:
+        """Have a run and all below it cancelled, whichever process drives it.
+
+        Another process sees that as it sees answers. Should it die before, the run is cancelled here, or by whoever
+        goes on with it.
+
+        Returns:
+            Whether the run has ended; else the process that drives it has not come to that yet.
+
+        Raises:
+            RunError: There is no such run, or it had ended already.
+        """
+        until, noted = time.monotonic() + CANCELLED_WITHIN_S, False
+        while (status := (await self.row(run)).status) in OPEN:
+            with contextlib.suppress(RunError):  # another process drives it, or was quicker
+                await self.cancel(run, reason)
+                return True
+            if time.monotonic() >= until:
+                return False
+            if not noted:
+                await self.store.give_up(run, reason)
+                noted = True
+            await asyncio.sleep(ANSWERS_EVERY_S)
+        if not noted or status != "cancelled":
+            await self.cancel(run, reason)  # says how it has ended
+        return True
+
     async def outcome(self, run: str) -> Done:
         """How a run ended.
 
@@ -524,17 +557,25 @@ class Engine:
     # ---- driving
 
     async def _attend(self) -> None:
-        """Take up what other processes answer (they write it into the store), and note how much work there was."""
+        """Take up what other processes want (they write it into the store), and note how much work there was."""
         while self._trees:
             await asyncio.sleep(ANSWERS_EVERY_S)
             for worked in tuple(self._trees.values()):
                 if worked.row.status in OPEN and worked.driven - worked.row.driven >= NOTED_EVERY_S:
                     with contextlib.suppress(RunError):  # the run meets that too, with its next record
                         await worked.commit(synced=False)
-            asked = [(run, key) for run, tree in self._trees.items() for key in tree.questions]
-            for run, event in await self.store.answered(asked) if asked else ():
-                if (tree := self._trees.get(run)) is not None and event.key in tree.questions:
-                    await tree.settle(event)
+            with contextlib.suppress(RunError):  # as above
+                await self._take_up()
+
+    async def _take_up(self) -> None:
+        for run, reason in (await self.store.given_up(tuple(self._trees))).items():
+            if (task := self._tasks.get(run)) is not None and run not in self._reasons:
+                self._reasons[run] = reason
+                task.cancel()
+        asked = [(run, key) for run, tree in self._trees.items() for key in tree.questions]
+        for run, event in await self.store.answered(asked) if asked else ():
+            if (tree := self._trees.get(run)) is not None and event.key in tree.questions:
+                await tree.settle(event)
 
     def _begin(self, tree: Tree, definition: Definition | None = None) -> None:
         run = tree.row.id
@@ -571,7 +612,7 @@ class Engine:
             if run not in self._reasons:  # the process is about to end: the run stays resumable
                 self._forget(tree, None)
                 raise
-            status, error = "cancelled", f"run {run} was {self._reasons.pop(run)}"
+            status, error = "cancelled", f"run {run} was {self._reasons[run]}"
         except Exception as fault:
             error = _of_ours(tree, fault)
         finally:
@@ -606,7 +647,13 @@ class Engine:
         return Tree(self.store, row, await self.store.events(run), redact=await self._redact(run))
 
     async def _found(self, run: str) -> RunRow | None:
-        return self._trees[run].row if run in self._trees else await self.store.get(run)
+        if run in self._trees:
+            return self._trees[run].row
+        return await self.store.get(run) if self._has_record() else None
+
+    def _has_record(self) -> bool:
+        """Whether there is a record to look into: looking makes none."""
+        return self._store is not None or (self.folder / RECORD).exists()
 
     async def _redact(self, run: str) -> Redactor:
         """What keeps secrets out of what is shown of a run, also those of the processes that drove it before."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llm_do_mcp.errors import RunError
-from llm_do_mcp.runtime.store import OPEN
+from llm_do_mcp.runtime.store import OPEN, version_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -66,7 +66,7 @@ def prune(
         dry_run: Change nothing.
 
     Raises:
-        RunError: The store cannot be read or written.
+        RunError: The store cannot be read or written, or is of a later release.
     """
     import sqlite3
 
@@ -77,13 +77,14 @@ def prune(
             # One transaction: nothing begins or is recorded between looking and removing.
             db.execute("BEGIN IMMEDIATE")
             try:
+                version_of(db)
                 runs, blobs, driven = _remove(db, alive, time.time() - older_than_s, keep)
             finally:
                 db.execute("ROLLBACK" if dry_run else "COMMIT")
             if not dry_run and not driven:
                 _shrink(db)
             return Pruned(runs, blobs, before - _size(db), driven)
-    except sqlite3.Error as error:
+    except (RunError, sqlite3.Error) as error:
         raise RunError(f"{path.name}: the record of runs cannot be pruned: {error}") from None
 
 

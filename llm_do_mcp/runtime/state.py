@@ -51,39 +51,24 @@ def state_folder(project: Path, chosen: str | None = None) -> Path:
     return _usable(_user_state() / "llm-do" / name)
 
 
-def try_out(folder: Path) -> None:
-    """See that something can be made where a state folder is, or will be; what is made for that is gone afterwards.
-
-    Raises:
-        UsageError: Nothing can be kept there, whatever the permissions say.
-    """
-    import tempfile  # here: it loads archives and compression, and all that looks at runs loads this module
-
-    there = _nearest(folder)
-    try:
-        with tempfile.TemporaryDirectory(prefix=f"{STATE}-", dir=there):
-            pass
-    except OSError as error:
-        raise _unusable(folder, f"nothing can be made in {there} ({error.strerror or error})") from None
-
-
-def _nearest(folder: Path) -> Path:
+def nearest(folder: Path) -> Path:
     """What there is of a folder: itself, or the nearest one above it."""
     return next(path for path in (folder, *folder.parents) if os.path.lexists(path))
 
 
 def _usable(folder: Path) -> Path:
-    there = _nearest(folder)
+    there = nearest(folder)
     if not there.is_dir():
-        raise _unusable(folder, f"{there} is no folder")
+        raise unusable(folder, f"{there} is no folder")
     if not os.access(there, os.W_OK):
-        raise _unusable(folder, f"{there} cannot be written")
+        raise unusable(folder, f"{there} cannot be written")
     if os.path.lexists(keys := folder / KEYS) and not (keys.is_file() and os.access(keys, os.R_OK)):
-        raise _unusable(folder, f"{keys} is no file that can be read")
+        raise unusable(folder, f"{keys} is no file that can be read")
     return folder
 
 
-def _unusable(folder: Path, why: str) -> UsageError:
+def unusable(folder: Path, why: str) -> UsageError:
+    """What is said of a folder in which nothing can be kept."""
     return UsageError(f"runs cannot be recorded in {folder}: {why}; name another folder with --state-dir")
 
 
@@ -107,7 +92,7 @@ def make_private(folder: Path) -> None:
         if not ignore.exists():
             ignore.write_text("*\n", encoding="ascii")
     except OSError as error:
-        raise _unusable(folder, error.strerror or str(error)) from None
+        raise unusable(folder, error.strerror or str(error)) from None
 
 
 def request_state_keys(folder: Path) -> list[bytes]:
@@ -117,19 +102,28 @@ def request_state_keys(folder: Path) -> list[bytes]:
     cut off or written over, opens nothing: it is replaced by a new one.
     """
     path = folder / KEYS
-    try:
-        kept = _keys_in(path)
-    except FileNotFoundError:
+    if not path.exists():
         make_private(folder)
         with contextlib.suppress(FileExistsError), _draft(folder, [_new_key()]) as draft:
             # Written aside and linked into place: of two processes that start at once, both read the same key.
             os.link(draft, path)
-        kept = _keys_in(path)
-    if not kept:
+    if not (kept := kept_keys(folder)):
         with _draft(folder, [_new_key()]) as draft:
             draft.replace(path)
-        kept = _keys_in(path)
+        kept = kept_keys(folder)
     return kept
+
+
+def kept_keys(folder: Path) -> list[bytes]:
+    """The keys of request states that there are, the one that seals first; none where no state was sealed yet.
+
+    Raises:
+        OSError: They cannot be read.
+    """
+    try:
+        return [word for word in (folder / KEYS).read_bytes().split() if _KEY.fullmatch(word)]
+    except FileNotFoundError:
+        return []
 
 
 def exposed_keys(folder: Path) -> str:
@@ -140,15 +134,17 @@ def exposed_keys(folder: Path) -> str:
     return f"{path}: others can read or write the key of request states; chmod 600 it, and rotate the key twice"
 
 
-def _keys_in(path: Path) -> list[bytes]:
-    return [word for word in path.read_bytes().split() if _KEY.fullmatch(word)]
+def rotate_request_state_key(folder: Path) -> bool:
+    """Seal request states with a new key. The one before it still opens them; those before that no longer do.
 
-
-def rotate_request_state_key(folder: Path) -> None:
-    """Seal request states with a new key. The one before it still opens them; those before that no longer do."""
-    now = request_state_keys(folder)[0]
-    with _draft(folder, [_new_key(), now]) as draft:
+    Returns:
+        Whether there is a key in place of which there is a new one now.
+    """
+    if not (kept := kept_keys(folder)):
+        return False
+    with _draft(folder, [_new_key(), kept[0]]) as draft:
         draft.replace(folder / KEYS)
+    return True
 
 
 def _new_key() -> bytes:

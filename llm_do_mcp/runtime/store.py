@@ -46,6 +46,7 @@ CREATE TABLE IF NOT EXISTS secret(
   PRIMARY KEY(run, value));
 CREATE TABLE IF NOT EXISTS handed(run TEXT PRIMARY KEY REFERENCES run(id) ON DELETE CASCADE, call TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS told(run TEXT PRIMARY KEY REFERENCES run(id) ON DELETE CASCADE, result TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS given_up(run TEXT PRIMARY KEY REFERENCES run(id) ON DELETE CASCADE, reason TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS blob(hash TEXT PRIMARY KEY, data BLOB NOT NULL);
 """
 
@@ -59,6 +60,8 @@ VERSION = 4
 """Of how it is kept; a later one cannot be read."""
 OPENED_WITHIN_S = 10.0
 """How long it may take other processes to open it too."""
+WRITTEN_WITHIN_S = 30.0
+"""How long another process may keep others from writing."""
 MAX_LATE = 20
 """Late answers that are noted with a question."""
 FOLDED_AT = 16 << 20
@@ -168,10 +171,11 @@ class Store:
 
     Args:
         path: The database file; it and its folder must exist or be creatable.
+        within_s: How long other processes are waited for, in seconds; None for as long as they may take.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, within_s: float | None = None) -> None:
+        self.path, self._within_s = path, within_s
         self._in_place: sqlite3.Connection | None = None
         self._under_way = 0
         self._logged = 0
@@ -206,6 +210,15 @@ class Store:
         Cheap where nothing has been written since the last time, by another process or in place.
         """
         return await self._do(lambda db: self._answered(db, questions), synced=False)
+
+    async def give_up(self, run: str, reason: str) -> None:
+        """Note that a run is to be cancelled by whichever process drives it; what was noted first stays."""
+        query = "INSERT OR IGNORE INTO given_up(run, reason) VALUES(?,?)"
+        await self._do(lambda db: db.execute(query, (run, reason)))
+
+    async def given_up(self, runs: Collection[str]) -> dict[str, str]:
+        """Those of the runs for which that was noted, and the reason; cheap enough to be asked again and again."""
+        return await self._do(lambda db: _given_up(db, runs), synced=False)
 
     async def waiting(self) -> list[tuple[RunRow, Event]]:
         """The questions that wait for an answer, of all runs that have not ended, oldest first."""
@@ -344,16 +357,7 @@ class Store:
     def _work(self) -> None:
         import sqlite3
 
-        try:
-            db = _open(self.path)
-            in_place = _opened(self.path, timeout=0)
-            in_place.execute("PRAGMA synchronous=NORMAL")
-        except (OSError, RunError, sqlite3.Error) as error:
-            failure = RunError(f"{self.path.name}: the record of runs cannot be opened: {error}")
-            while (item := self._jobs.get()) is not None:
-                item.reply(None, failure)
-            return
-        self._in_place = in_place  # only now: from here on the event loop uses it
+        db: sqlite3.Connection | None = None
         ended, level = False, ""
         while not ended:
             items = [self._jobs.get()]
@@ -363,6 +367,13 @@ class Store:
             ended = len(jobs) < len(items)
             if not jobs:
                 continue
+            if db is None:  # what was in the way may be gone the next time that something is asked
+                try:
+                    db = self._open()
+                except (OSError, RunError, sqlite3.Error) as error:
+                    for job in jobs:
+                        job.reply(None, cannot_be_opened(self.path, error))
+                    continue
             try:
                 wanted = "FULL" if any(job.synced for job in jobs) else "NORMAL"
                 if wanted != level:
@@ -373,12 +384,23 @@ class Store:
                     self._logged = 0
                 outcomes = _commit(db, [job.work for job in jobs])
             except sqlite3.Error as broken:
-                failure = RunError(f"{self.path.name}: the record of runs cannot be written: {broken}")
+                failure = RunError(f"{self.path.name}: the record of runs cannot be written: {_why(broken)}")
                 outcomes = [(None, failure)] * len(jobs)
             for job, outcome in zip(jobs, outcomes, strict=True):
                 job.reply(*outcome)
-        in_place.close()
-        db.close()
+        for connection in (self._in_place, db):
+            if connection is not None:
+                connection.close()
+
+    def _open(self) -> sqlite3.Connection:
+        """Open the file for the thread, and then for the event loop."""
+        with contextlib.ExitStack() as failed:
+            db = failed.enter_context(contextlib.closing(_open(self.path, self._within_s)))
+            in_place = failed.enter_context(contextlib.closing(_opened(self.path, timeout=0)))
+            in_place.execute("PRAGMA synchronous=NORMAL")
+            failed.pop_all()
+        self._in_place = in_place  # only now: from here on the event loop uses it
+        return db
 
 
 def _commit(
@@ -424,23 +446,71 @@ def _outcome(
     return outcome
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def turn_at(path: Path) -> Path:
+    """Where those that open the record at a path have their turn, one after the other."""
+    return path.with_suffix(".lock")
+
+
+def _open(path: Path, within_s: float | None) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     # One after the other: SQLite does not wait, whatever its timeout, for another one that makes a file's log.
-    with held(path.with_suffix(".lock"), within_s=OPENED_WITHIN_S):
-        db = _opened(path, timeout=30)
+    turn = held(turn_at(path), within_s=OPENED_WITHIN_S if within_s is None else within_s)
+    with turn, contextlib.ExitStack() as refused:
+        db = _opened(path, timeout=WRITTEN_WITHIN_S if within_s is None else within_s)
+        refused.callback(db.close)
         with contextlib.suppress(OSError):
             path.chmod(0o600)
         db.execute(f"PRAGMA page_size={PAGE}")  # of a new file
         db.execute("PRAGMA journal_mode=WAL")
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        if version > VERSION:
-            raise RunError(f"it is of a later release of llm-do-mcp (version {version}; here at most {VERSION})")
+        version = version_of(db)
         for column, since in (("driven REAL NOT NULL DEFAULT 0", 2), ("principal TEXT NOT NULL DEFAULT ''", 3)):
             if 0 < version < since:
                 db.execute(f"ALTER TABLE run ADD COLUMN {column}")
         db.executescript(f"{_SCHEMA}PRAGMA user_version={VERSION};")
+        refused.pop_all()
     return db
+
+
+def version_of(db: sqlite3.Connection) -> int:
+    """How a record is kept; 0 for a new one.
+
+    Raises:
+        RunError: As a later release does it, which is not for us to read or change.
+    """
+    version = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if version > VERSION:
+        later = f"it is of a later release of llm-do-mcp (version {version}; here at most {VERSION})"
+        raise RunError(f"{later}; use that release")
+    return version
+
+
+_MENDED = {
+    "SQLITE_BUSY": "end the process that holds it",
+    "SQLITE_CORRUPT": "move it away",
+    "SQLITE_FULL": "make room for it",
+    "SQLITE_NOTADB": "move it away",
+}
+"""What is done about what SQLite finds wrong."""
+
+
+def cannot_be_opened(path: Path, error: OSError | RunError | sqlite3.Error) -> RunError:
+    """What is said of a record that cannot be opened; of places it has the last name only, as clients read it too."""
+    return RunError(f"{path.name}: the record of runs cannot be opened: {_why(error)}")
+
+
+def _why(error: OSError | RunError | sqlite3.Error) -> str:
+    """Why it cannot be used, and what is done about it."""
+    if isinstance(error, RunError):
+        return str(error)
+    if isinstance(error, TimeoutError):
+        return f"{error}; end that process"
+    if isinstance(error, OSError) and error.filename is None:  # the lock itself: there may be none on a share
+        return f"{error.strerror}; use a file system that has locks"
+    if isinstance(error, OSError):
+        wrong = "it is a link that leads nowhere" if isinstance(error, FileNotFoundError) else error.strerror
+        return f"{Path(error.filename).name}: {wrong}; remove it"
+    mended = _MENDED.get(getattr(error, "sqlite_errorname", ""), "see to it that it is a file that can be written")
+    return f"{error}; {mended}"
 
 
 def _opened(path: Path, *, timeout: float) -> sqlite3.Connection:
@@ -488,6 +558,11 @@ def _handed_over(db: sqlite3.Connection, call: str, principal: str) -> str | Non
         (call, principal),
     ).fetchone()
     return None if row is None else str(row[0])
+
+
+def _given_up(db: sqlite3.Connection, runs: Collection[str]) -> dict[str, str]:
+    query = "SELECT run, reason FROM given_up WHERE run IN (SELECT value FROM json_each(?))"
+    return dict(db.execute(query, (json.dumps([*runs]),)).fetchall())
 
 
 def _runs(db: sqlite3.Connection) -> list[RunRow]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Scope = Literal["call", "write", "approve"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 """What a token may allow: to call what only reads; to call what can change something; to answer its runs' questions."""
+LETS_IN: Scope = "call"
+"""Without it a token allows nothing else either."""
 
 
 @dataclass(frozen=True)

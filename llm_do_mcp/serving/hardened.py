@@ -7,17 +7,16 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.mcpserver import MCPServer, RequestStateSecurity
+from mcp.server.request_state import RequestStateCodec
 from mcp.types import Completion, CompletionArgument
 
 from llm_do_mcp.serving.news import Lists, News
 from llm_do_mcp.serving.reading import Reference, completes
 from llm_do_mcp.serving.room import Room
-from llm_do_mcp.serving.state import LazyCodec
 from llm_do_mcp.serving.stdio import ends_in_time, hardened_stdio, interrupts
 from llm_do_mcp.serving.tasks import Tasks
 
@@ -27,6 +26,8 @@ if TYPE_CHECKING:  # only where a server listens
 
 
 STATE_TTL_S = 7 * 24 * 3600.0
+AUDIENCE = "llm-do"
+"""Whom states are for: all servers of a project, whatever else they serve and are called. Its keys tell it apart."""
 FRESH_MS = 5000
 """How long what is listed may be taken as it is; who wants to know at once listens for changes."""
 CACHED: tuple[CacheableMethod, ...] = (
@@ -40,11 +41,11 @@ class HardenedServer(MCPServer[None]):
     Args:
         name: Its name.
         instructions: What clients are told when they connect.
-        folder: The state folder with the keys that seal request states.
+        codec: Seals request states.
         tasks: Calls of workers as tasks; None where the server in front has them.
     """
 
-    def __init__(self, name: str, instructions: str, folder: Path, tasks: Tasks | None) -> None:
+    def __init__(self, name: str, instructions: str, codec: RequestStateCodec, tasks: Tasks | None) -> None:
         from llm_do_mcp import __version__
 
         lists: Lists = {"tools": self.list_tools, "prompts": self.list_prompts, "resources": self.list_resources}
@@ -55,7 +56,7 @@ class HardenedServer(MCPServer[None]):
             name,
             version=__version__,
             instructions=instructions,
-            request_state_security=RequestStateSecurity(codec=LazyCodec(folder), ttl=STATE_TTL_S),
+            request_state_security=RequestStateSecurity(codec=codec, ttl=STATE_TTL_S, audience=AUDIENCE),
             log_level="WARNING",
             cache_hints={method: CacheHint(FRESH_MS) for method in CACHED},
             subscriptions=self.news.bus,

@@ -17,7 +17,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 
-from llm_do_mcp.errors import LlmDoError
+from llm_do_mcp.errors import LlmDoError, ProjectError
 from llm_do_mcp.runtime.threads import in_thread
 from llm_do_mcp.serving.surface import Published, worker_names
 from llm_do_mcp.serving.watch import Looks
@@ -52,10 +52,11 @@ class Present:
         self, bench: Workbench, publish: Callable[[Workbench], Mapping[str, Published]], *, beside: bool
     ) -> None:
         self.bench = bench
-        self.tools = publish(bench)
+        self._publish, self._beside = publish, beside
+        with self._named_in_errors():
+            self.tools = publish(bench)
         self._unusable = set(bench.unusable)
         self.wrong: LlmDoError | None = None
-        self._publish, self._beside = publish, beside
         self._looking = asyncio.Lock()
         self._looks = Looks()
 
@@ -82,8 +83,9 @@ class Present:
         """
         await self.look()
         if name not in self.tools and (missing := self._workers().get(name)) is not None:
-            worker = self.bench.project.worker(missing)  # a broken one, which says what is wrong with it
-            await self.bench.declarations(worker)  # so does this, or its Python has been mended meanwhile
+            with self._named_in_errors():
+                worker = self.bench.project.worker(missing)  # a broken one, which says what is wrong with it
+                await self.bench.declarations(worker)  # so does this, or its Python has been mended meanwhile
             await self.look()
         return self.tools.get(name)
 
@@ -97,8 +99,23 @@ class Present:
 
     def _take(self, make: Callable[[], Workbench]) -> None:
         try:
-            bench = make()
-            unusable, tools = set(bench.unusable), self._publish(bench)
+            with self._named_in_errors():
+                bench = make()
+                unusable, tools = set(bench.unusable), self._publish(bench)
             self.bench, self.tools, self._unusable, self.wrong = bench, tools, unusable, None
         except LlmDoError as error:
             self.wrong = error
+
+    @contextlib.contextmanager
+    def _named_in_errors(self) -> Iterator[None]:
+        """While the block runs, what is wrong with the project's files is told with its name, if it is one of several.
+
+        Raises:
+            ProjectError: As the block does.
+        """
+        try:
+            yield
+        except ProjectError as error:
+            if not self._beside:
+                raise
+            raise ProjectError(f"{self.bench.project.name}: {error}") from None

@@ -82,9 +82,11 @@ from llm_do_mcp.serving.results import (
 )
 from llm_do_mcp.serving.rounds import State, Wanted, requests
 from llm_do_mcp.serving.sampling import Sampling
+from llm_do_mcp.serving.state import LazyCodec
 from llm_do_mcp.serving.surface import RUN_APPROVE, RUN_CANCEL, RUN_WAIT, Published, publish
 from llm_do_mcp.serving.tasks import Request, Standing, Tasks
 from llm_do_mcp.serving.watch import Watch
+from llm_do_mcp.toolhost.results import clean
 from llm_do_mcp.toolsets.envelope import Sessions
 from llm_do_mcp.toolsets.workbench import Workbench
 
@@ -165,7 +167,8 @@ class ProjectServer(HardenedServer):
         self._sessions = Sessions(os.path.realpath(folder))
         self._ending = False
         self._watch = Watch()
-        super().__init__(project.name, instructions(self.bench), folder, None if together else Tasks(self))
+        self.codec = LazyCodec(folder)
+        super().__init__(project.name, instructions(self.bench), self.codec, None if together else Tasks(self))
 
     @property
     def bench(self) -> Workbench:
@@ -356,14 +359,15 @@ class ProjectServer(HardenedServer):
         await self._answered(run, responses, Context(request_context=request, mcp_server=self))
 
     async def stop(self, run: str) -> None:
-        """Stop a run and all below it; one that has ended stays as it is.
+        """Stop a run and all below it, at the latest when the process that drives it comes to that; one that has
+        ended stays as it is.
 
         Raises:
-            RunError: It is not the caller's, or another process drives it.
+            RunError: It is not the caller's.
         """
         await self._own(run)
         try:
-            await self.engine.cancel(run, "cancelled by the client")
+            await self.engine.stop(run, "cancelled by the client")
         except RunError:
             if (await self.engine.row(run)).status in OPEN:
                 raise
@@ -431,9 +435,9 @@ class ProjectServer(HardenedServer):
         meta: Mapping[str, Any] = context.request_context.meta or {}
         if (key := meta.get(KEY)) is None:
             return await self.engine.start(published.subject, definition, principal=caller().principal), 0
-        if not isinstance(key, str) or not key:
+        if not isinstance(key, str) or not key or clean(key) != key:
             shown = cut(escape(json.dumps(key)), 80)
-            raise InvalidInput(f"{published.name}: {KEY} in _meta must be a text that is not empty, not {shown}")
+            raise InvalidInput(f"{published.name}: {KEY} in _meta must be a text of Unicode, not empty, not {shown}")
         run = await self.engine.start(published.subject, definition, key=key, principal=caller().principal)
         begun = await self.engine.definition(run)
         if begun is not None and (begun.name, begun.input) != (definition.name, definition.input):
@@ -479,9 +483,12 @@ class ProjectServer(HardenedServer):
 
     async def _cancel(self, published: Published, arguments: dict[str, Any]) -> CallToolResult:
         _fits(published, arguments)
-        await self._own(arguments["run_id"])
-        await self.engine.cancel(arguments["run_id"], "cancelled with run_cancel")
-        done = await self.engine.outcome(arguments["run_id"])
+        run = arguments["run_id"]
+        await self._own(run)
+        if not await self.engine.stop(run, "cancelled with run_cancel"):
+            later = "its process has been told to end it, and has not yet; call run_wait to follow it"
+            raise RunError(f"run {run} goes on: {later}")
+        done = await self.engine.outcome(run)
         return CallToolResult(content=[TextContent(type="text", text=done.error)], _meta={ACCOUNT: done.account})
 
     async def _approve(self, published: Published, arguments: dict[str, Any]) -> CallToolResult:

@@ -7,7 +7,6 @@ run belongs to. Everything else is done by the servers of the projects.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -28,15 +27,15 @@ from mcp.types import (
 )
 from pydantic import AnyUrl
 
-from llm_do_mcp.errors import RunError
 from llm_do_mcp.serving.caller import caller
 from llm_do_mcp.serving.completions import completed
 from llm_do_mcp.serving.hardened import HardenedServer
 from llm_do_mcp.serving.reading import Reference
 from llm_do_mcp.serving.resources import RUN
 from llm_do_mcp.serving.rounds import State
-from llm_do_mcp.serving.server import ProjectServer, instructions
-from llm_do_mcp.serving.surface import FOLLOWING
+from llm_do_mcp.serving.server import TRACE, ProjectServer, instructions
+from llm_do_mcp.serving.state import CodecOfSeveral
+from llm_do_mcp.serving.surface import FOLLOWING, RUN_WAIT
 from llm_do_mcp.serving.tasks import Request, Standing, Tasks
 
 NAME = "llm-do"
@@ -52,7 +51,8 @@ class SeveralProjects(HardenedServer):
     def __init__(self, servers: Sequence[ProjectServer]) -> None:
         self._servers = tuple(servers)
         told = "\n\n".join(f"{one.project.name}: {instructions(one.bench)}" for one in servers)
-        super().__init__(NAME, told, servers[0].engine.folder, Tasks(self))
+        self._codec = CodecOfSeveral([one.codec for one in servers])
+        super().__init__(NAME, told, self._codec, Tasks(self))
 
     # ---- the SDK's seams
 
@@ -72,7 +72,9 @@ class SeveralProjects(HardenedServer):
         """
         state = State.of(context)
         run = arguments.get("run_id") if name in FOLLOWING else None
-        server = await self._server_of(name, run if state is None else state.run)
+        run = run if state is None else state.run
+        server = await (self._with_run(run, name) if isinstance(run, str) else self._with_tool(name))
+        self._codec.seals_with(server.codec)
         return await server.call_tool(name, arguments, context)
 
     def lasts(self, tool: str) -> bool:
@@ -87,7 +89,7 @@ class SeveralProjects(HardenedServer):
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[None, Any] | None = None
     ) -> GetPromptResult:
         """A worker's instructions; raises `MCPError`."""
-        return await (await self._server_of(name, None)).get_prompt(name, arguments, context)
+        return await (await self._with_tool(name)).get_prompt(name, arguments, context)
 
     async def list_resources(self) -> list[Resource]:
         """What can be read of the projects without asking for one file or run."""
@@ -105,55 +107,83 @@ class SeveralProjects(HardenedServer):
         return await (await self._at(str(uri))).read_resource(uri, context)
 
     async def complete(self, reference: Reference, argument: CompletionArgument) -> Completion:
-        """The values of an argument; of runs, those of all projects."""
+        """The values of an argument; of runs, those of all projects whose records can be read."""
         if isinstance(reference, PromptReference):
-            return await (await self._server_of(reference.name, None)).reading.complete(reference, argument)
+            return await (await self._with_tool(reference.name)).reading.complete(reference, argument)
         if reference.uri != RUN:
             return await (await self._at(reference.uri)).reading.complete(reference, argument)
-        found = [await server.reading.complete(reference, argument) for server in self._servers]
+        asked = (server.reading.complete(reference, argument) for server in self._servers)
+        told = await asyncio.gather(*asked, return_exceptions=True)
+        found = [one for one in told if isinstance(one, Completion)]
+        lost = [one for one in told if not isinstance(one, Completion)]
+        if not found:
+            raise lost[0]
         values = (value for one in found for value in one.values)
-        return completed(values, argument.value, more=any(one.has_more for one in found))
+        return completed(values, argument.value, more=bool(lost) or any(one.has_more for one in found))
 
     # ---- runs as tasks, see `tasks.py`
 
     async def begin(self, params: CallToolRequestParams, request: Request) -> str | CallToolResult | None:
         """Begin a worker's run for a client that will ask how it stands."""
-        return await (await self._server_of(params.name, None)).begin(params, request)
+        return await (await self._with_tool(params.name)).begin(params, request)
 
     async def stands(self, run: str, request: Request) -> Standing:
         """How a run stands."""
-        return await (await self._server_of("", run)).stands(run, request)
+        return await (await self._with_run(run)).stands(run, request)
 
     async def answered(self, run: str, responses: Mapping[str, Any], request: Request) -> None:
         """Pass on a person's answers."""
-        await (await self._server_of("", run)).answered(run, responses, request)
+        await (await self._with_run(run)).answered(run, responses, request)
 
     async def stop(self, run: str) -> None:
         """Stop a run and all below it."""
-        await (await self._server_of("", run)).stop(run)
+        await (await self._with_run(run)).stop(run)
 
     # ---- which project
 
     async def _at(self, uri: str) -> ProjectServer:
         """The server of an address; where none has it, the first, which says so."""
-        for server in self._servers:
-            with contextlib.suppress(RunError):
-                if uri.startswith(server.reading.base) or await server.traced(uri) is not None:
-                    return server
-        return self._servers[0]
+        if (trace := TRACE.fullmatch(uri)) is not None:
+            return await self._with_run(trace[1])
+        return next((server for server in self._servers if uri.startswith(server.reading.base)), self._servers[0])
 
-    async def _server_of(self, name: str, run: object) -> ProjectServer:
-        """The server of a call; where none has the tool or the run, the first, which says so."""
-        if isinstance(run, str):
-            for server in self._servers:
-                if await server.engine.belongs(run, caller().principal):
-                    return server
-        for server in self._servers:
-            if server.offers(name):
-                return server
-        if name:
+    async def _with_tool(self, name: str) -> ProjectServer:
+        """The server of a tool, or prompt; where none has it, the first, which says so."""
+        if (server := self._offering(name)) is None:
             await self.list_tools()  # an edit may have brought it
-        return next((server for server in self._servers if server.offers(name)), self._servers[0])
+            server = self._offering(name)
+        return server or self._servers[0]
+
+    def _offering(self, name: str) -> ProjectServer | None:
+        return next((server for server in self._servers if server.offers(name)), None)
+
+    async def _with_run(self, run: str, tool: str = RUN_WAIT) -> ProjectServer:
+        """The server of a run, to be followed with a tool. Where none has it, one with the tool that says so.
+
+        All are asked at once: the record of another project may be damaged, or have to be waited for. One that cannot
+        be asked may have it, and says what is wrong.
+        """
+        if (driver := self._driver(run)) is not None:
+            return driver
+        mine = caller().principal
+        asked = {asyncio.ensure_future(server.engine.belongs(run, mine)): server for server in self._servers}
+        waiting = {*asked}
+        try:
+            while waiting:
+                told, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                for one in told:
+                    if one.exception() is None and one.result():
+                        return asked[one]
+            unable = [server for one, server in asked.items() if one.exception() is not None]
+            following = [server for server in self._servers if server.offers(tool)]
+            return min(following or self._servers, key=lambda server: server not in unable)
+        finally:
+            for one in waiting:
+                one.cancel()
+            await asyncio.gather(*asked, return_exceptions=True)
+
+    def _driver(self, run: str) -> ProjectServer | None:
+        return next((server for server in self._servers if server.engine.drives(run)), None)
 
     # ---- how it runs
 
@@ -197,5 +227,5 @@ class SeveralProjects(HardenedServer):
 
     async def grows(self, run: str) -> bool:
         """Wait until a run has come further; whether it still goes on here."""
-        driver = next((server for server in self._servers if server.engine.drives(run)), None)
+        driver = self._driver(run)
         return driver is not None and await driver.engine.grows(run)

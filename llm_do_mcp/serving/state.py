@@ -1,22 +1,27 @@
 """The codec of request states, with the keys that are kept beside the record of runs.
 
-Starting a server writes nothing to disk: a host may start one only to look at its tools. The keys are read, or made,
-when a state is sealed or opened, so that all instances on one store seal with a new key as soon as there is one.
+Starting a server writes nothing to disk: a host may start one only to look at its tools. The keys are read when a state
+is sealed or opened, and made when one is first sealed, so that all instances on one store seal with a new key as soon
+as there is one.
+
+The states of a project's runs are sealed with the project's own keys, also where it is served beside others: whichever
+server has the project opens them, and new keys of the project close them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from pathlib import Path
 
-from mcp.server.request_state import AESGCMRequestStateCodec
+from mcp.server.request_state import AESGCMRequestStateCodec, InvalidRequestState
 
-from llm_do_mcp.runtime.state import exposed_keys, request_state_keys
+from llm_do_mcp.runtime.state import exposed_keys, kept_keys, request_state_keys
 from llm_do_mcp.serving.trouble import Trouble
 
 
 class LazyCodec:
-    """The SDK's AES-GCM codec.
+    """The SDK's AES-GCM codec, of one project.
 
     Args:
         folder: The state folder.
@@ -28,16 +33,55 @@ class LazyCodec:
         self._codec: AESGCMRequestStateCodec
         self._trouble = Trouble()
 
-    def _opened(self) -> AESGCMRequestStateCodec:
-        if (keys := request_state_keys(self._folder)) != self._known:
+    def _with(self, keys: Sequence[bytes]) -> AESGCMRequestStateCodec:
+        if keys != self._known:
             self._known, self._codec = keys, AESGCMRequestStateCodec(keys)
         self._trouble.is_now(exposed_keys(self._folder))
         return self._codec
 
     def seal(self, payload: bytes) -> str:
         """An opaque token for a state."""
-        return self._opened().seal(payload)
+        return self._with(request_state_keys(self._folder)).seal(payload)
 
     def unseal(self, token: str) -> bytes:
         """The state of a token; raises `InvalidRequestState` for one that was not made here."""
-        return self._opened().unseal(token)
+        try:
+            keys = kept_keys(self._folder)
+        except OSError as error:
+            raise InvalidRequestState(f"keys cannot be read: {error}") from None
+        if not keys:
+            raise InvalidRequestState("no key")
+        return self._with(keys).unseal(token)
+
+
+class CodecOfSeveral:
+    """The codecs of projects that are served together, as one.
+
+    Args:
+        codecs: Of the projects; at least one.
+    """
+
+    def __init__(self, codecs: Sequence[LazyCodec]) -> None:
+        self._codecs = tuple(codecs)
+
+    def seals_with(self, codec: LazyCodec) -> None:
+        """Have the state in the answer to the request in front, if there is one, sealed with one of them."""
+        _SEALING.set(codec)
+
+    def seal(self, payload: bytes) -> str:
+        """An opaque token for a state."""
+        return _SEALING.get().seal(payload)
+
+    def unseal(self, token: str) -> bytes:
+        """The state of a token; raises `InvalidRequestState` for one that was made with the keys of none of them."""
+        *others, last = self._codecs
+        for codec in others:
+            try:
+                return codec.unseal(token)
+            except InvalidRequestState:
+                continue
+        return last.unseal(token)
+
+
+_SEALING: ContextVar[LazyCodec] = ContextVar("sealing")
+"""Of the request in front: the SDK seals, in the same task, what the tool that was called has returned."""

@@ -81,7 +81,7 @@ class Runs(Protocol):
         """Pass on answers."""
 
     async def stop(self, run: str) -> None:
-        """Stop a run and all below it."""
+        """Stop a run and all below it; what that comes to is told by how the task stands."""
 
 
 class Tasks(Extension):

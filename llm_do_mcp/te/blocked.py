@@ -58,18 +58,11 @@ def _check_above(folder: str, top: str) -> None:
 
 def _check_below(place: Place, workspace: Workspace, patience: Patience, *, follows: bool) -> None:
     root = place.root
-    everything = Workspace(
-        {".": root.path if root.handle is None else root.handle},
-        hidden=tuple(workspace.hidden),
-        suffixes={},
-        guarded=root.guarded,
-        open_ended=not root.guarded,
-        lists_all=True,
-    )
+    everything = workspace.all_of(root)
     try:
-        walk = Walk(everything, patience, hidden=True, no_ignore=True, follows=follows)
+        walk = Walk(everything, patience, hidden=True, no_ignore=True, follows=follows, files=False)
         for entry in walk.below(Place(everything.roots[0], place.relative)):
-            if entry.kind != "f" and (below := _READ.get(entry.name)) is not None:
+            if (below := _READ.get(entry.name)) is not None:
                 with suppress(OSError):
                     _check(entry.stat(itself=False, below=below), workspace.shown(root, f"{entry.relative}{below}"))
     finally:

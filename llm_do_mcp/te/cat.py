@@ -29,6 +29,8 @@ WRITTEN_AT_ONCE = 256 << 10
 """Bytes of files up to which what is left out of an answer is written down at once, to be asked for by its handle."""
 _OURS = ("# TE", "[TE] ", "==> ")
 _UNLIMITED = sys.maxsize
+_GOES_ON = " …"
+"""Behind what is told of a text as a whole, where that would be more than it may have."""
 
 
 class Cat:
@@ -155,12 +157,13 @@ class Cat:
 
     def _shapes(self, room: int) -> list[str]:
         told: list[str] = []
+        room -= len(_GOES_ON)
         for file in self.files:
             name = f"{file.name}: " if len(self.files) > 1 else ""
-            for line in file.shape():
+            for number, line in enumerate(file.shape()):
                 room -= len(name) + len(line) + len("# TE: \n")
                 if room < 0:
-                    return told
+                    return [*told[:-1], told[-1] + _GOES_ON] if number else told
                 told.append(name + line)
         return told
 

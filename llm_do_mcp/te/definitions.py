@@ -237,7 +237,7 @@ def _patterns(name: str, languages: Iterable[Language]) -> list[str]:
     found = []
     if words:
         # Whatever stands before the keyword: so ripgrep looks for the keywords, which are rarer than the name.
-        found.append(rf"(?:{caseless}{keywords}|func \([^)]*\))\s+(?:<\S+>\s+)?[\"`*&\w.:<>,?\[\]]*{name}")
+        found.append(rf"(?:{caseless}{keywords}|func \([^)]*\))\s+{_BETWEEN}[\"`*&\w.:<>,?\[\]]*{name}")
     for form, pattern in _FORMS.items():
         if not forms.isdisjoint(form.split()):
             found.append(_START + pattern.replace("NAME", name))
@@ -245,13 +245,16 @@ def _patterns(name: str, languages: Iterable[Language]) -> list[str]:
 
 
 _START = r"(?:^|\x00)(?:\d+:)+"
+_BETWEEN = r"(?:<[^()]*>\s+|-\w+\s+|[A-Z]\w*\s+|\[\[\w+\]\]\s+|(?::\w+,\s+)+|\w*<[^()]*>\??\.)?"
+"""What may stand between a keyword and the name: type parameters, an option, a macro, other names, a receiver."""
 _FORMS = {
-    "called split method label": r"\s*(?:[\w*&:<>,\[\]~().]+\s+)*[\w*&:~.]*NAME\w*\s*[(<=\[]",
-    "assigned receiver method": r"\s*[\w.]*NAME\w*\s*(?:=|:|struct|interface)",
-    "method": r"\s*(?:[a-z]+\s+)+NAME\w*:",
+    "called split method label": r"\s*(?:[\w*&:<>,\[\]~().?@\"]+\s+)*[\w*&:~.#]*NAME\w*\s*[(<=\[]",
+    "assigned receiver method": r"\s*[\w.@$#]*NAME\w*\s*(?:[?!]?[=:]|struct|interface|\(.*\) [\w(*\[<])",
+    "method": r"\s*(?:[a-z]+\s+)+#?NAME\w*[?!]?:",
+    "query": r".*NAME\w*[\"\]]?\s+(?i:as)\s*\(",
     "key": r"[\s\"'\[-]*[\w.\"]*NAME[\"'\]\s]*[:=\]]",
     "heading": r"\s*#+ .*NAME",
-    "closing": r"(?:\}[ *]*|\s*typedef .*)NAME\w*\s*[;)]",
+    "closing": r"(?:\}[ *]*|\s*typedef .*|[\w *]+\(\*)NAME\w*\s*[;)]",
 }
 """What is looked for where a language has one of these forms."""
 

@@ -98,5 +98,28 @@ _GLOBS = {
     "zig": "*.zig",
     "zsh": "*.zsh .zlogin .zlogout .zprofile .zshenv .zshrc zlogin zlogout zprofile zshenv zshrc",
 }
+_OTHERS = (
+    "*.BUILD *.P *.Z *.[0-9][cEFMmpSx] *.[0-9lnpx] *.ac *.adb *.adoc *.ads *.agda *.aidl *.asc *.asciidoc *.ascx "
+    "*.ascx.cs *.ascx.vb *.asp *.aspx *.aspx.cs *.aspx.vb *.ats *.automount *.avdl *.avpr *.avsc *.bazel *.bazelrc "
+    "*.bb *.bbappend *.bbclass *.bp *.br *.bst *.bx *.bxm *.bxs *.bz2 *.bzl *.cabal *.carp *.cbor *.ceylon *.cfc "
+    "*.cfm *.cmd *.cml *.cr *.creole *.cshtml *.csproj *.d *.dats *.def *.device *.dhall *.did *.dita *.ditamap "
+    "*.ditaval *.dpr *.dts *.dtsi *.dtso *.dvc *.ebuild *.eclass *.ecr *.edn *.epp *.eps *.erb *.fbs *.fidl *.fnl "
+    "*.fsproj *.fut *.g *.gap *.gd *.gi *.gleam *.gn *.gni *.gpr *.gz *.ha *.haml *.hats *.hbs *.hurl *.hy *.i *.idl "
+    "*.idr *.ily *.inc *.janet *.k *.lagda *.lean *.lidr *.link *.ll *.lpr *.ly *.lz4 *.lzma *.m4 *.mako *.mao "
+    "*.mediawiki *.min.css *.min.html *.min.js *.mint *.mo *.mojo *.mount *.p6 *.pas *.path *.pdf *.pl6 *.pm6 *.po "
+    "*.pod *.pp *.prf *.pri *.pro *.proj *.prolog *.props *.ps *.purs *.qml *.qrc *.raku *.rakudoc *.rakumod "
+    "*.rakutest *.rdoc *.re *.red *.reds *.rei *.res *.resi *.rkt *.robot *.s7i *.sats *.scd *.scdoc *.scope *.sd7 "
+    "*.service *.sig *.skim *.slice *.slim *.slime *.sln *.slnf *.sml *.socket *.sol *.soy *.spark *.spec *.ssa "
+    "*.styl *.swap *.target *.targets *.taskpaper *.tbz2 *.tcl *.texi *.textile *.tgz *.thrift *.timer *.tpl *.tst "
+    "*.txz *.typ *.typoscript *.ui *.usd *.usda *.usdc *.vala *.vcl *.vcxproj *.vg *.vsh *.webidl *.widl *.wiki *.xz "
+    "*.y *.yang *.zst *.zstd *Containerfile* *[.-]LICEN[CS]E* AGPL-*[0-9]* APACHE-*[0-9]* BSD-*[0-9]* BUILD CC-BY-* "
+    "COPYING COPYING[.-]* COPYRIGHT COPYRIGHT[.-]* Dvcfile EULA EULA[.-]* GFDL-*[0-9]* GNU-*[0-9]* GPL-*[0-9]* "
+    "Kconfig Kconfig.* LGPL-*[0-9]* LICEN[CS]E LICEN[CS]E[.-]* MIT-*[0-9]* MODULE.bazel MPL-*[0-9]* NOTICE "
+    "NOTICE[.-]* OFL-*[0-9]* PATENTS PATENTS[.-]* PKGBUILD Projectfile UNLICEN[CS]E UNLICEN[CS]E[.-]* WORKSPACE "
+    "WORKSPACE.bazel WORKSPACE.bzlmod agpl[.-]* alire.toml docker-compose.*.yml docker-compose.yml gpl[.-]* lgpl[.-]* "
+    "licen[cs]e licen[cs]e.* meson.build meson.options meson_options.txt mkfile shard.yml"
+)
+"""What ripgrep's other types are about."""
 TYPES = {name: tuple(globs.split()) for names, globs in _GLOBS.items() for name in names.split()}
 """By name, the globs of the names of its files."""
+TYPES["all"] = tuple(dict.fromkeys(glob for globs in (*TYPES.values(), tuple(_OTHERS.split())) for glob in globs))

@@ -33,7 +33,7 @@ class Names:
 
     Args:
         globs: The globs.
-        ignore_case: Whether case counts.
+        ignore_case: Whether case does not count.
         classes: Whether they have `[[:alpha:]]`, as those of find do, and those of ripgrep not.
     """
 

@@ -25,7 +25,7 @@ from llm_do_mcp.te.pattern import NOTHING, choices, invalid, is_lower, literal, 
 from llm_do_mcp.te.ripgrep import NAMED_AT_ONCE, Blocked, Ripgrep, Search, Unhurried
 from llm_do_mcp.te.roots import Place, Root, Workspace, escaped_glob, kind_of
 from llm_do_mcp.te.settings import KEPT
-from llm_do_mcp.te.text import is_text, one_line, passable, shown_text
+from llm_do_mcp.te.text import bytes_of, is_text, one_line, passable, shown_text
 from llm_do_mcp.te.writing import COLUMNS, parted
 
 TYPE_CHECKING = False
@@ -76,6 +76,10 @@ class Grep:
         """What ripgrep is told whatever it prints (see `_asked`), once that is settled."""
         self.longest: Longest | None = None
         """What finds the occurrences (`-o`) where the first alternative that matches may not be the longest."""
+        self._held: re.Pattern[bytes] | None = None
+        """What finds the bytes in the patterns of `longest` that are no text."""
+        self._astray: list[str] = []
+        """Globs against links that lead out of what may be searched, where links are followed."""
         self.places = self._places()
         roots = list(dict.fromkeys(place.root for place in self.places))
         self.ripgrep = Ripgrep(
@@ -245,6 +249,14 @@ class Grep:
                 fields[name] = number
         return {**fields, **self.fields}
 
+    @property
+    def _prints_occurrences(self) -> bool:
+        return self.query.only_matching and self.query.output == "lines" and not self.query.invert
+
+    @property
+    def _follows(self) -> bool:
+        return self.query.follow and not self.workspace.guarded
+
     def _can_match(self) -> bool:
         return self.query.max_count != 0 or self.query.output == "without"
 
@@ -281,6 +293,10 @@ class Grep:
 
     def _search(self) -> None:
         try:
+            if self._follows:
+                from llm_do_mcp.te.astray import globs_against
+
+                self._astray = globs_against(self.places, self.workspace, self.query, self.ripgrep.patience)
             self._pass_to_an_end()
             if self.query.output == "lines":
                 self._look_again()
@@ -357,7 +373,7 @@ class Grep:
                 self.places,
                 self.workspace,
                 self.ripgrep.patience,
-                follows=self.query.follow and not self.workspace.guarded,
+                follows=self._follows,
                 beyond_root=not self.ripgrep.confined,
             )
 
@@ -396,7 +412,8 @@ class Grep:
         from llm_do_mcp.te.relined import at_most, occurrences, relined
 
         if self.longest is not None:
-            return relined(search.pieces(), occurrences(self.longest.find, offsets=self.verify, whole=whole))
+            change = occurrences(self.longest.find, self._held, offsets=self.verify, whole=whole)
+            return relined(search.pieces(), change)
         return relined(search.pieces(), at_most(query.max_count or 0, offsets=self.verify))
 
     def _printed_of(self, *paths: str, whole: bool = False) -> Iterator[bytes]:
@@ -532,9 +549,12 @@ class Grep:
                 patterns = ["".join(map(literal, pattern)) for pattern in patterns]
         elif query.syntax == "perl":
             flags.append("--pcre2")
+            if self._prints_occurrences and not self.ripgrep.missing:
+                # At the end of a file without a last newline it prints the whole line for an empty one.
+                patterns = [rf"(?!\z)(?:{pattern})" for pattern in patterns]
         else:
             extended, python = query.syntax == "extended", bool(self.ripgrep.missing)
-            if query.only_matching and query.output == "lines" and not query.invert:
+            if self._prints_occurrences:
                 self._choose(patterns, extended=extended)
             patterns, pcre = translate(patterns, extended=extended, python=python)
             if pcre:
@@ -569,6 +589,7 @@ class Grep:
         from llm_do_mcp.te.longest import Longest, TooLarge
 
         query = self.query
+        self._held = bytes_of(patterns)
         with suppress(TooLarge):  # then it is the first
             self.longest = Longest(
                 branches,
@@ -600,9 +621,12 @@ class Grep:
     def _filters(self) -> list[str]:
         query, anchored = self.query, self.workspace.anchored
         # What is found must not depend on who searches: on files that git has for a user.
-        flags = ["--no-mmap", "--no-require-git", "--no-ignore-global", *query.types]
+        flags = ["--no-mmap", "--no-ignore-global", *query.types]
+        if not self.workspace.lies_in_repository:  # there git's ignore files hold up to its top, elsewhere anywhere
+            flags.append("--no-require-git")
         flags.extend(f"--glob={glob}" for given in query.globs for glob in anchored(given))
         flags.extend(f"--iglob={glob}" for given in query.caseless_globs for glob in anchored(given))
+        flags.extend(f"--glob={glob}" for glob in self._astray)
         for name in sorted(self.workspace.hidden):
             if name == KEPT and not self.workspace.holds(usual_folder()):
                 continue  # it is not there; should it be after all, it is left out of what was found
@@ -614,7 +638,7 @@ class Grep:
             flags.append("--no-ignore")
         elif not self.workspace.gitignore:
             flags.append("--no-ignore-vcs")
-        if query.follow and not self.workspace.guarded:
+        if self._follows:
             flags.append("--follow")
         if self.workspace.guarded:
             flags.append("--no-ignore-parent")  # nor, where these cannot be read, on files outside the roots

@@ -33,6 +33,9 @@ RECIPE = ".recipe"
 """The ending of a file that a text is made from."""
 _DIGITS = 16
 _HEXADECIMAL = frozenset("0123456789abcdef")
+_READ = os.O_RDONLY | sum(getattr(os, f"O_{name}", 0) for name in ("CLOEXEC", "BINARY", "NOFOLLOW", "NONBLOCK"))
+NOT_OURS = (ValueError, EOFError, TypeError, KeyError)
+"""What comes of reading something that was not written here: what a crash has left, or somebody else."""
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -76,33 +79,41 @@ class Handles:
             handle: As it was given; see `is_handle`.
             make: Writes the text (second) that is made from a recipe (first).
         """
-        with suppress(OSError):
+        with suppress(OSError, *NOT_OURS):
             if (found := self._open(handle)) is not None:
                 return found
-            if (kept := self._open(handle + RECIPE)) is None:
-                return None
-            of, recipe = kept
-            with recipe:
-                self._write(handle, of, lambda file: make(recipe, file))
-            os.unlink(self._path(handle + RECIPE))
+            if (kept := self._open(handle + RECIPE)) is not None:
+                of, recipe = kept
+                with recipe:
+                    self._write(handle, of, lambda file: make(recipe, file))
+                with suppress(FileNotFoundError):  # who asked at the same time has made it too
+                    os.unlink(self._path(handle + RECIPE))
             return self._open(handle)
         return None
 
     def _open(self, name: str) -> tuple[str, BinaryIO] | None:
         try:
             path = self._path(name)
-            file = open(path, "rb")  # noqa: SIM115 - the caller closes it
+            handle = os.open(path, _READ)
         except FileNotFoundError:
             return None
-        os.utime(path)  # in use: among the newest
-        return file.readline().decode().rstrip("\n"), file
+        file = open(handle, "rb")  # noqa: SIM115 - the caller closes it
+        try:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise OSError("not a regular file")
+            os.utime(path)  # in use: among the newest
+            return file.readline().decode().rstrip("\n"), file
+        except BaseException:
+            file.close()
+            raise
 
     def _write(self, name: str, of: str, write: Callable[[BinaryIO], object]) -> None:
         """Write a file that is there whole or not at all."""
         path = self._path(name)
-        draft = f"{path}.{os.getpid():x}"
+        draft = f"{path}.{os.urandom(4).hex()}"
+        handle = os.open(draft, _NEW, 0o600)
         try:
-            with open(os.open(draft, _NEW, 0o600), "wb") as file:
+            with open(handle, "wb") as file:
                 file.write(f"{of}\n".encode())
                 write(file)
             os.replace(draft, path)

@@ -237,9 +237,11 @@ class Hits:
         return self._in_rounds(order, own, self._share(files, budget))
 
     def _ordered(self, files: Sequence[int]) -> Iterator[int]:
-        """Files by kind, those that define first where lines stay with their file, then those with most hits."""
+        """Files by kind, first those that define, the best first, then those with most hits."""
         kinds, counts, paths, place = self._kinds, self._accounts.counts, self._accounts.paths, self._workspace.order
-        defining = {definition.file: at for at, definition in enumerate(self._definitions)}
+        defining: dict[int, int] = {}
+        for at, definition in enumerate(self._definitions):
+            defining.setdefault(definition.file, at)
 
         def rank(index: int) -> tuple[int, int, int]:
             return kinds[index], defining.get(index, len(defining)), counts[index]
@@ -247,8 +249,7 @@ class Hits:
         # By one number after the other, the last first: on many files faster than by all of them.
         order = sorted(files, key=counts.__getitem__, reverse=True)
         if defining:
-            first = sorted(defining.keys() & set(order), key=defining.__getitem__)
-            order = [*first, *(index for index in order if index not in defining)]
+            order.sort(key=lambda index: defining.get(index, len(defining)))
         order.sort(key=kinds.__getitem__)
         for _, alike in groupby(order, rank):  # by their paths only where they are shown
             yield from sorted(alike, key=lambda index: place(paths[index]))

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from itertools import takewhile
 
 from llm_do_mcp.te.globs import Names, PathGlob, expanded
+from llm_do_mcp.te.text import is_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
 
 IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")
 """In the order of their weight, the heaviest last."""
-DECIDING = frozenset((*IGNORE_FILES, ".git"))
+GITS = frozenset((".gitignore", ".git"))
+"""Names of what git reads too, and what it says nothing of a repository that lies below."""
+DECIDING = GITS.union(IGNORE_FILES)
 """Names whose presence in a folder means that there is something to read."""
 EXCLUDED = "/info/exclude"
 """git's own ignore file, below `.git`."""
@@ -66,17 +70,29 @@ class Rules:
         lines: Its lines.
         depth: How many names lead from the root to its folder.
         above: The names from its folder down to the root, for a file above the root.
+        of_git: Whether it is one of git's.
+        ignore_case: Whether case does not count.
     """
 
-    def __init__(self, lines: Iterable[str], depth: int, above: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        lines: Iterable[str],
+        depth: int,
+        above: Sequence[str] = (),
+        *,
+        of_git: bool = False,
+        ignore_case: bool = False,
+    ) -> None:
+        self.of_git = of_git
         self._depth = depth
         self._above = list(above)
         rules: list[Rule] = []
         for text in _meant(lines):
             with suppress(ValueError):  # as for ripgrep, a line that cannot be read says nothing
-                rules += rules_of(text)
+                rules += rules_of(text, ignore_case=ignore_case)
         self._rules = rules[::-1]
-        self._any = Names((rule.last if rule.last != "**" else "*" for rule in self._rules), classes=False)
+        lasts = (rule.last if rule.last != "**" else "*" for rule in self._rules)
+        self._any = Names(lasts, ignore_case=ignore_case, classes=False)
 
     def decide(self, path: str, name: str, *, is_folder: bool) -> bool | None:
         """Whether a path (of names from the root) is ignored; None where this file does not say."""
@@ -106,10 +122,16 @@ def _meant(lines: Iterable[str]) -> list[str]:
 def of_folder(folder: Folder, names: Iterable[str], depth: int, above: Sequence[str] = ()) -> tuple[Rules, ...]:
     """The ignore files of a folder that holds these names, the heaviest first; `above` as `Rules` has it."""
     there = set(names)
-    texts = [folder.text(name, LARGEST) for name in reversed(IGNORE_FILES) if name in there]
+    texts = {name: folder.text(name, LARGEST) for name in reversed(IGNORE_FILES) if name in there}
     if ".git" in there:
-        texts.append(_excluded(folder))
-    return tuple(Rules(text.split("\n"), depth, above) for text in texts if text is not None)
+        texts[".git"] = _excluded(folder)
+    found = [(name, text) for name, text in texts.items() if text is not None]
+    return tuple(Rules(_read(text), depth, above, of_git=name in GITS) for name, text in found)
+
+
+def _read(text: str) -> Iterable[str]:
+    """The lines that ripgrep reads: no mark before the first, and none from one on that is not UTF-8."""
+    return takewhile(is_text, text.lstrip("\ufeff").split("\n"))
 
 
 def _excluded(folder: Folder) -> str | None:
@@ -131,16 +153,29 @@ def _excluded(folder: Folder) -> str | None:
 
 
 def above(path: str) -> tuple[Rules, ...]:
-    """The ignore files above a root, up to the repository that it lies in, the nearest first."""
+    """The ignore files above a root, the nearest first; git's up to the top of the repository that it lies in."""
     from llm_do_mcp.te.roots import Folder
 
     rules: list[Rules] = []
     names: list[str] = []
-    while not os.path.exists(os.path.join(path, ".git")) and os.path.dirname(path) != path:
+    kinds = DECIDING
+    while os.path.dirname(path) != path:
+        kinds = DECIDING - GITS if _is_repository(path) else kinds
         names.insert(0, os.path.basename(path))
         path = os.path.dirname(path)
-        rules.extend(of_folder(Folder(path, None, guarded=False), IGNORE_FILES, 0, names))
+        rules.extend(of_folder(Folder(path, None, guarded=False), kinds, 0, names))
     return tuple(rules)
+
+
+def lies_in_repository(path: str) -> bool:
+    """Whether a folder is the top of a repository of git, or lies in one."""
+    while not (found := _is_repository(path)) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    return found
+
+
+def _is_repository(path: str) -> bool:
+    return os.path.exists(os.path.join(path, ".git"))
 
 
 def decided(rules: Iterable[Rules], path: str, name: str, *, is_folder: bool) -> bool | None:

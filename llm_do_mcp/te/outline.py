@@ -24,11 +24,14 @@ _STATEMENTS = frozenset(
     b"if for while switch catch else do try return with function foreach using lock fixed synchronized new throw await "
     b"yield case elif unless until delete typeof".split()
 )
-_JAVASCRIPT, _RUST, _SQL, _CPP, _SHELL, _CSHARP = (
-    LANGUAGES[name] for name in ("javascript", "rust", "sql", "cpp", "shell", "csharp")
+_JAVASCRIPT, _RUST, _SQL, _CPP, _HEADER, _SHELL, _CSHARP = (
+    LANGUAGES[name] for name in ("javascript", "rust", "sql", "cpp", "header", "shell", "csharp")
 )
 _KEY = re.compile(rb"""(\w[\w .-]*+|"[^"]*+" *+|'[^']*+' *+):(?=\s|\Z)""")
 _TABLE = re.compile(rb"(?:\[[^][,=]+\]|\[\[[^][,=]+\]\])(?=\s*(?:#|\Z))")
+_AFTER_A_NAME = re.compile(rb"[({=<;]|(?<!:):(?!:)")
+_AFTER_A_NAME_OF_SQL = re.compile(rb"[(\s;]")
+_CLOSING = {b'"': b'"', b"`": b"`", b"[": b"]"}
 _MOST_LINES = 12
 """Lines that the parameters of a function are looked for on."""
 
@@ -48,7 +51,7 @@ _TEXTS_OF = {
     rb"<<[-~]?(?=['\"]?[A-Z])" + _HERE + _QUOTED,
     "shell": rb"(?<![^\s;])#[^\n]*|\\.|\(\([^\n]*|"  # what `<<` does in arithmetic is something else
     rb"(?<!<)<<-?[ \t]*\\?" + _HERE + rb"\$'(?:\\.|[^'\\])*+'?|'[^']*+'?|" + _LONG,
-    "sql": rb"--[^\n]*|/\*.*?(?:\*/|\Z)|" + _QUOTED,
+    "sql": rb"--[^\n]*|/\*.*?(?:\*/|\Z)|'[^']*+'|\$(?P<tag>\w*)\$.*?\$(?P=tag)\$|" + _QUOTED,
     "toml": rb"#[^\n]*|" + _TRIPLE + rb"|'''.*?(?:'''|\Z)|" + _QUOTED,
 }
 """By language: comments and texts, those of one line too, since they may hold what begins one of several. What has no
@@ -95,7 +98,7 @@ def _headings(text: bytes, language: Language) -> Iterator[tuple[int, Entry]]:
                 fence = b""
         elif body.startswith((b"```", b"~~~")) and not is_indented:
             fence = body[: len(body) - len(body.lstrip(body[:1]))]
-        elif (entry := _heading(line)) is not None:
+        elif not is_indented and (entry := _heading(body)) is not None:
             yield number, entry
         elif paragraph and len(body) > 1 and not body.strip(body[:1]) and body[:1] in b"=-":
             depth = 1 if body[:1] == b"=" else 2
@@ -182,7 +185,9 @@ def _entry(line: bytes, language: Language) -> Entry | None:
     if language is _CPP and body.startswith(b"template"):
         body = _behind_angles(body.removeprefix(b"template").lstrip())
     told = _introduced(body, language, at_margin=not depth)
-    if told is None and depth and {"called", "method"} & language.forms and b"class" in language.keywords:
+    # Most headers are C's, where what looks like a method is a loop: `list_for_each(…) {`.
+    has_methods = language is not _HEADER and {"called", "method"} & language.forms and b"class" in language.keywords
+    if told is None and depth and has_methods:
         told = _property(body) if language is _CSHARP and b"(" not in body else _method(body, language)
     if told is None and not depth and {"called", "split", "label"} & language.forms and _is_function(body, language):
         told = body.partition(b"(")[0].rstrip()
@@ -241,20 +246,24 @@ def _named(body: bytes, words: list[bytes]) -> bytes | None:
     elif words[-1] == b"fun":  # and so does Kotlin's
         end = body.find(b"(", start)
     else:
-        ends = (body.find(mark, start + 1) for mark in (b"(", b"{", b":", b"=", b"<", b";"))
-        end = min((end for end in ends if end > 0), default=len(body))
+        closing = _CLOSING.get(name[:1], b"") if words[0] == b"create" else b""
+        quoted = body.find(closing, start + 1) if closing else start
+        ends = _AFTER_A_NAME_OF_SQL if words[0] == b"create" else _AFTER_A_NAME
+        found = ends.search(body, max(start, quoted) + 1)
+        end = len(body) if found is None else found.start()
     return body[: end if end > 0 else len(body)].rstrip()
 
 
 def _is_function(body: bytes, language: Language) -> bool:
     """`type name(…)` at the margin that is no statement and no mere declaration; in GNU's C `name (…)`."""
-    before, bracket, _ = body.partition(b"(")
+    before, bracket, behind = body.partition(b"(")
     words = before.split()
     if not bracket or not words or words[0] in _STATEMENTS:
         return False
     if b"=" in before or b"}" in before:
         return False
-    name = before.rstrip() if "split" in language.forms else before
+    is_alone = len(words) == 1 and behind.lstrip().startswith(b")")  # `name () {` of a shell
+    name = before.rstrip() if "split" in language.forms or ("label" in language.forms and is_alone) else before
     return name[-1:] in _WORD and body[-1:] not in (b";", b",", b"\\")
 
 

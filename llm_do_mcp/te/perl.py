@@ -37,6 +37,7 @@ _SPELLED: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"\\k(?:<(\w+)>|\{(\w+)\}|'(\w+)')"), lambda found: f"(?P={found[1] or found[2] or found[3]})"),
     (re.compile(r"\\g(?:\{([1-9])\}|([1-9]))"), lambda found: f"(?:\\{found[1] or found[2]})"),
     (re.compile(r"\(\?(?:<(?![=!])|')(\w+)[>']"), lambda found: f"(?P<{found[1]}>"),
+    (re.compile(r"\{[ \t]*(\d*)[ \t]*(?:(,)[ \t]*(\d*)[ \t]*)?\}"), lambda found: _quantifier(found)),
 )
 """What is read as a whole, and what it becomes."""
 _FLAGS = re.compile(r"\(\?([imsx]+)\)")
@@ -64,6 +65,12 @@ def for_python(pattern: str) -> str:
     if f"(?P<{KEPT}>)" in whole and _NUMBERED.search(whole):
         raise ValueError("without ripgrep, -P takes no \\K beside a back reference")
     return f"(?{flags[1]}:{whole})" if flags is not None else whole
+
+
+def _quantifier(found: re.Match[str]) -> str:
+    """`{1,2}`, in which PCRE2 allows spaces (since 10.43); without a number it stands for itself."""
+    least, comma, most = found.groups("")
+    return f"{{{least}{comma}{most}}}" if least or most else re.escape(found[0])
 
 
 def _next(pattern: str, at: int) -> tuple[str, int]:

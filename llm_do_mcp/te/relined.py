@@ -5,11 +5,12 @@ Whatever comes behind (totals, ranking, handles) reads the changed output, as if
 
 from __future__ import annotations
 
-from llm_do_mcp.te.text import decoded, encoded
+from llm_do_mcp.te.text import encoded, readings
 from llm_do_mcp.te.writing import parted, preview
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable, Iterable, Iterator
 
     Change = Callable[[bytes], Iterable[bytes]]
@@ -78,12 +79,17 @@ def at_most(hits: int, *, offsets: bool) -> Callable[[], Change]:
 
 
 def occurrences(
-    find: Callable[[str], Iterable[tuple[int, int]]], *, offsets: bool, whole: bool
+    find: Callable[[str], Iterable[tuple[int, int]]],
+    held: re.Pattern[bytes] | None,
+    *,
+    offsets: bool,
+    whole: bool,
 ) -> Callable[[], Change]:
     """Of each line only what is found in it, a line for each; an empty one where that is nothing.
 
     Args:
         find: Where in a text what is to be shown begins and ends.
+        held: As `readings` has it.
         offsets: Whether an offset stands before each text.
         whole: Whether all of a long one is wanted, and not what ripgrep prints of it.
     """
@@ -95,11 +101,13 @@ def occurrences(
         offset = b""
         if offsets:
             offset, _, text = text.partition(mark)
-        shown = decoded(text)
-        return [
-            number + mark + _placed(offset, mark, shown[:start]) + printed(encoded(shown[start:end]))
-            for start, end in find(shown)
-        ] or [number + mark + (offset + mark if offsets else b"")]
+        for shown in readings(text, held):
+            if spans := list(find(shown)):
+                return [
+                    number + mark + _placed(offset, mark, shown[:start]) + printed(encoded(shown[start:end]))
+                    for start, end in spans
+                ]
+        return [number + mark + (offset + mark if offsets else b"")]
 
     return lambda: change
 

@@ -305,18 +305,16 @@ class Unhurried:
     """
 
     def __enter__(self) -> None:
-        self._holds = sys.platform == "linux" and os.sched_getscheduler(0) == os.SCHED_OTHER
-        if self._holds:
-            _schedule(os.SCHED_BATCH)
+        self._holds = False
+        if sys.platform == "linux":
+            with suppress(OSError):  # musl's has no such functions, a container may not allow them
+                if os.sched_getscheduler(0) == os.SCHED_OTHER:
+                    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+                    self._holds = True
 
     def __exit__(self, *_: object) -> None:
         if self._holds:
-            _schedule(os.SCHED_OTHER)
-
-
-def _schedule(policy: int) -> None:
-    with suppress(OSError):
-        os.sched_setscheduler(0, policy, os.sched_param(0))
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def _pause(pipe: int) -> Callable[[float], object]:

@@ -159,7 +159,13 @@ class Root:
         self._real = self._real or os.path.realpath(self.path)
         real = os.path.realpath(os.path.join(self.path, relative))
         leads_out = os.path.commonpath([real, self._real]) != self._real
-        return (real if leads_out else os.path.relpath(real, self._real)).split(os.sep), leads_out
+        if leads_out:
+            return real.split(os.sep), True
+        return [name for name in real[len(self._real) :].split(os.sep) if name], False
+
+    def is_link(self, relative: str) -> bool:
+        """Whether a path is itself a link, where there is no handle."""
+        return os.path.islink(os.path.join(self.path, relative))
 
     def close(self) -> None:
         if self.handle is not None:
@@ -200,6 +206,14 @@ class Folder:
         if self._handle is not None:
             return os.stat(name, dir_fd=self._handle, follow_symlinks=not itself)
         return os.stat(f"{self._path}/{name}", follow_symlinks=not itself)
+
+    def has(self, name: str) -> bool:
+        """Whether there is an entry of this name, and what it leads to if it is a link."""
+        try:
+            self.stat(name, itself=False)
+        except OSError:
+            return False
+        return True
 
     def text(self, name: str, most: int) -> str | None:
         """The first bytes of a regular file in it, as text; None if there is no such file."""
@@ -301,6 +315,9 @@ class Workspace:
         self._here = here
         self._unlisted = dict(unlisted or {})
         self._rules: dict[Root, Unlisted] = {}
+        self._in_repository: bool | None = None
+        self._landings: dict[tuple[Root, str], tuple[list[str], bool]] = {}
+        """By folder, where links on the way to it lead."""
         self._named: list[tuple[Root, str]] = []
         self._mounted: list[tuple[str, Root]] = []
         """How paths start that ripgrep prints, and where they lie."""
@@ -500,10 +517,51 @@ class Workspace:
     def contains(self, path: bytes) -> bool:
         """Whether a file that ripgrep found by following links lies where paths may lead, and may be seen there."""
         root, relative = self.locate(path)
-        names, leads_out = root.lands(relative)
-        if self._is_hidden(names) or (leads_out and root.contained):
+        names, leads_out = self._lands(root, relative)
+        if not self._may_lead(root, names, leads_out=leads_out):
             return False
         return leads_out or not self.unlists(root, "/".join(names), is_folder=False)
+
+    def may_follow(self, root: Root, relative: str) -> bool:
+        """Whether links may be followed on the way to a path."""
+        if not (root.contained or self.hidden):
+            return True
+        names, leads_out = root.lands(relative)
+        return self._may_lead(root, names, leads_out=leads_out)
+
+    def _lands(self, root: Root, relative: str) -> tuple[list[str], bool]:
+        """As `Root.lands`, of a file among many: of a folder only once."""
+        folder, _, name = relative.rpartition("/")
+        if not folder or root.is_link(relative):
+            return root.lands(relative)
+        if (root, folder) not in self._landings:
+            self._landings[root, folder] = root.lands(folder)
+        names, leads_out = self._landings[root, folder]
+        return [*names, name], leads_out
+
+    def _may_lead(self, root: Root, names: Sequence[str], *, leads_out: bool) -> bool:
+        return not (self._is_hidden(names) or (leads_out and root.contained))
+
+    def all_of(self, root: Root) -> Workspace:
+        """What ripgrep goes through in one of the roots: also what is left out of what it finds. It is to be closed."""
+        return Workspace(
+            {".": root.path if root.handle is None else root.handle},
+            hidden=tuple(self.hidden),
+            suffixes={},
+            guarded=root.guarded,
+            open_ended=not root.contained,
+            gitignore=self.gitignore,
+            lists_all=True,
+        )
+
+    @property
+    def lies_in_repository(self) -> bool:
+        """Whether the root is in a repository of git, and what lies above it may be asked."""
+        if self._in_repository is None:
+            from llm_do_mcp.te.ignore import lies_in_repository
+
+            self._in_repository = not self.guarded and lies_in_repository(os.path.abspath(self.roots[0].path))
+        return self._in_repository
 
     def read_rules(self) -> None:
         """Read what `seen` goes by: ahead of it, while ripgrep is searching."""
@@ -625,4 +683,5 @@ def _folded(name: str) -> str:
 
 def escaped_glob(path: str) -> str:
     """A glob that matches this path and no other."""
-    return "".join("\\" + character if character in "\\*?[]{}!" else character for character in path)
+    glob = "".join("\\" + character if character in "\\*?[]{}!" else character for character in path)
+    return f"{glob[:-1]}{{{glob[-1]}}}" if glob[-1:].isspace() else glob  # a space that ends a glob counts for nothing

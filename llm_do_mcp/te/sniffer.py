@@ -38,7 +38,7 @@ _MAGIC = (
     (b"SQLite format 3", "SQLite"),
 )
 _FEW = 5
-LEVELS = (b"PANIC", b"FATAL", b"CRITICAL", b"ERROR", b"WARN", b"NOTICE", b"INFO", b"DEBUG", b"TRACE")
+LEVELS = tuple(b"EMERG PANIC FATAL ALERT CRITICAL CRIT SEVERE ERROR WARN NOTICE INFO DEBUG TRACE".split())
 """Severities, the heaviest first."""
 MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 

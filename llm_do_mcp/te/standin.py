@@ -15,13 +15,13 @@ from io import BufferedReader, FileIO, TextIOWrapper
 
 from llm_do_mcp.te.envelope import TeError
 from llm_do_mcp.te.filetypes import TYPES
-from llm_do_mcp.te.globs import Names
-from llm_do_mcp.te.ignore import Rule, rules_of
+from llm_do_mcp.te.globs import Names, expanded
+from llm_do_mcp.te.ignore import Rules, decided
 from llm_do_mcp.te.patience import Patience
 from llm_do_mcp.te.pattern import APART
 from llm_do_mcp.te.perl import KEPT, for_python
 from llm_do_mcp.te.roots import HANDLES, Place, Root, Workspace
-from llm_do_mcp.te.text import BLOCK, BYTE_ORDER_MARK, UTF_16, decoded, encoded
+from llm_do_mcp.te.text import BLOCK, BYTE_ORDER_MARK, UTF_16, bytes_of, encoded, readings
 from llm_do_mcp.te.walk import Walk
 from llm_do_mcp.te.writing import preview
 
@@ -79,9 +79,13 @@ class StandIn:
         self._printed_file = False
         self._with_binary = True
         """Whether a file is searched also where it turns out to be binary."""
-        self._rules = self._all_rules()
+        self._globs = self._all_globs()
+        given = [glob for name in ("glob", "iglob") for glob in self.asked.lists.get(name, [])]
+        self._chooses = any(not glob.startswith(("!", "#")) for glob in given)  # as in an ignore file, `#` says nothing
+        """Whether only files that a glob names are searched."""
         self._types = self._all_types()
         self._folds = self.asked.has("ignore-case")
+        self._held = bytes_of(self.asked.lists.get("regexp", []))
         self._pattern = None if self.asked.has("files") else self._compiled()
         self._most = self.asked.number("max-count")
         self._largest = self.asked.number("max-filesize")
@@ -157,15 +161,14 @@ class StandIn:
 
     def _wanted(self, path: str, *, is_folder: bool) -> bool | None:
         """What globs and types say, in the order of their weight."""
-        names = path.removeprefix("./").lstrip("/").split("/")
-        for rule in self._rules:
-            if rule.matches(names, is_folder=is_folder):
-                return not rule.negated
-        if is_folder:
-            return None
-        if any(not rule.negated for rule in self._rules):
+        path = path.removeprefix("./").lstrip("/")
+        name = path.rpartition("/")[2]
+        wanted = decided(self._globs, path, name, is_folder=is_folder)
+        if wanted is not None or is_folder:
+            return wanted
+        if self._chooses or self._is_of_type(name) is False:
             return False
-        return False if self._is_of_type(names[-1]) is False else None
+        return None
 
     def _is_of_type(self, name: str) -> bool | None:
         """What the types say of a file: the last one that has its name, if any."""
@@ -174,15 +177,18 @@ class StandIn:
                 return wanted
         return False if any(wanted for wanted, _ in self._types) else None
 
-    def _all_rules(self) -> list[Rule]:
-        rules: list[Rule] = []
-        for name in ("glob", "iglob"):
-            for glob in self.asked.lists.get(name, []):
+    def _all_globs(self) -> list[Rules]:
+        """The heaviest first."""
+        all_globs: list[Rules] = []
+        for name in ("iglob", "glob"):
+            globs = self.asked.lists.get(name, [])
+            for glob in globs:
                 try:
-                    rules.extend(rules_of(glob, ignore_case=name == "iglob"))
+                    expanded(glob.removeprefix("!"))
                 except ValueError as error:
                     raise _Refused(f"error parsing glob '{glob}': error: {error}") from error
-        return rules[::-1]
+            all_globs.append(Rules(globs, 0, ignore_case=name == "iglob"))
+        return all_globs
 
     def _all_types(self) -> list[tuple[bool, Names]]:
         types: list[tuple[bool, Names]] = []
@@ -238,16 +244,15 @@ class StandIn:
         for number, offset, line in source:
             if source.is_binary and not self._with_binary:
                 return
-            text = decoded(line)
-            read = text.translate(APART) if self._folds and not line.isascii() else text
+            text, read, matched = self._read_line(line)
             is_over = self._most is not None and lines >= self._most
             if is_over and not printed.wants_after:
                 break
-            if is_over or bool(pattern.search(read)) is invert:
+            if is_over or matched is invert:
                 printed.context(number, offset, line)
                 continue
             lines += 1
-            occurrences = list(map(_span, pattern.finditer(read))) if every else []
+            occurrences = list(_occurrences(pattern, read)) if every else []
             matches += len(occurrences) or 1
             if stops_at_first or (source.is_binary and not printed.lists):
                 break
@@ -262,6 +267,15 @@ class StandIn:
         if source.is_binary and matches:
             printed.note()
         printed.end(matches)
+
+    def _read_line(self, line: bytes) -> tuple[str, str, bool]:
+        """A line as text, as the pattern reads it, and whether that matches."""
+        assert self._pattern is not None
+        for text in readings(line, self._held):
+            read = text.translate(APART) if self._folds and not line.isascii() else text
+            if self._pattern.search(read):
+                return text, read, True
+        return text, read, False
 
     def _complain(self, message: str) -> None:
         self.failed = True
@@ -382,10 +396,13 @@ def _blocks(file: BufferedReader[FileIO], *, is_utf_16: bool) -> Iterator[bytes]
     return (text.encode("utf-8", "replace") for text in iter(lambda: decoded.read(BLOCK), ""))
 
 
-def _span(found: re.Match[str]) -> tuple[int, int]:
-    """Where an occurrence begins and ends."""
-    start = found.start(KEPT) if KEPT in found.re.groupindex else -1
-    return start if start >= 0 else found.start(), found.end()
+def _occurrences(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+    """Where each occurrence begins and ends. Unlike with `finditer`, where an empty one is there is no other one."""
+    at = 0
+    while at <= len(text) and (found := pattern.search(text, at)) is not None:
+        start = found.start(KEPT) if KEPT in pattern.groupindex else -1
+        yield start if start >= 0 else found.start(), found.end()
+        at = max(found.end(), found.start() + 1)
 
 
 def main() -> None:

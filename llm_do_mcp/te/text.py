@@ -9,6 +9,11 @@ from __future__ import annotations
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterable
+
 _LETTERS = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\"}
 _FROM_LETTER = {escape[1]: character for character, escape in _LETTERS.items()}
 _WIDTHS = {"x": 2, "u": 4, "U": 8}
@@ -64,6 +69,29 @@ def encoded(text: str) -> bytes:
 def is_text(text: str) -> bool:
     """Whether it is all text: no stand-in of `decoded` for a byte that is not UTF-8."""
     return text.isascii() or not any("\udc80" <= character <= "\udcff" for character in text)
+
+
+def bytes_of(patterns: Iterable[str]) -> re.Pattern[bytes] | None:
+    """What finds each byte that patterns hold and that is no text (see `readings`); None where they hold none."""
+    held = {encoded(character) for pattern in patterns for character in pattern if not is_text(character)}
+    if not held:
+        return None
+    import re
+
+    return re.compile(b"([%s])" % b"".join(held))
+
+
+def readings(line: bytes, held: re.Pattern[bytes] | None) -> list[str]:
+    """A line as text, in the ways in which a pattern may match it.
+
+    For grep the bytes that a pattern holds (`bytes_of`) are found wherever they are, also inside a character: so they
+    stand apart first. Where that character is looked for, it must be whole.
+    """
+    whole = decoded(line)
+    if held is None or held.search(line) is None:
+        return [whole]
+    pieces = enumerate(held.split(line))
+    return ["".join(piece.decode("ascii" if at % 2 else "utf-8", "surrogateescape") for at, piece in pieces), whole]
 
 
 def one_line(text: str, limit: int = 120) -> str:

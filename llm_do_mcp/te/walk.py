@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 
-from llm_do_mcp.te.ignore import DECIDING, above, decided, of_folder
+from llm_do_mcp.te.ignore import DECIDING, GITS, above, decided, of_folder
 from llm_do_mcp.te.roots import kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from llm_do_mcp.te.ignore import Rules
     from llm_do_mcp.te.patience import Patience
@@ -23,7 +23,9 @@ _CHECK_EVERY = 1024
 
 
 class Entry:
-    """Something in a folder. `kind` is `f`ile, `d`irectory, `l`ink or `o`ther; `enter` may be set to False.
+    """Something in a folder. `kind` is `f`ile, `d`irectory, `l`ink or `o`ther.
+
+    `enter` may be set to False. Where a link leads to what may not be searched, it is so from the start.
 
     Args:
         folder: The folder that it lies in; None for where a walk starts.
@@ -64,6 +66,7 @@ class Walk:
         hidden: Whether names that start with a dot are seen.
         no_ignore: Whether ignore files are disregarded.
         follows: Whether links are followed; only where nothing is guarded.
+        files: Whether regular files are told; what a link leads to is in any case.
         wanted: What is decided before hidden names and ignore files are asked: given a path and whether it is a
             folder, it is seen (True), left out (False), or not decided (None).
         unhides: Given the name of a file, whether it is seen although that is hidden; None is no.
@@ -77,6 +80,7 @@ class Walk:
         hidden: bool,
         no_ignore: bool,
         follows: bool = False,
+        files: bool = True,
         wanted: Callable[[str, bool], bool | None] | None = None,
         unhides: Callable[[str], bool | None] | None = None,
     ) -> None:
@@ -89,7 +93,8 @@ class Walk:
         self._hidden = hidden
         self._no_ignore = no_ignore
         self._follows = follows
-        self._deciding = DECIDING if workspace.gitignore else DECIDING - {".gitignore", ".git"}
+        self._files = files
+        self._deciding = DECIDING if workspace.gitignore else DECIDING - GITS
         self._wanted = wanted
         self._unhides = unhides
 
@@ -129,11 +134,14 @@ class Walk:
                 if not seen % _CHECK_EVERY:
                     self._patience.check()
                 path = level.prefix + name
+                may_enter = True
                 if kind == "l" and self._follows:
                     kind = self._led_to(stack, name)
+                    may_enter = self._workspace.may_follow(root, path)
                 if not self._is_seen(root, level, path, name, kind):
                     continue
                 entry = Entry(root, level.folder, path, name, kind, start + len(stack))
+                entry.enter = may_enter
                 yield entry
                 if kind == "d" and entry.enter and entry.depth != deepest and self._enter(stack, entry):
                     break
@@ -168,9 +176,17 @@ class Walk:
         except OSError:
             self.errors += 1
             return
-        level.rest = iter(entries)
+        level.rest = iter(entries if self._files else [entry for entry in entries if entry[1] != "f"])
         if not self._no_ignore and (deciding := [name for name, _ in entries if name in self._deciding]):
-            level.rules = (*of_folder(level.folder, deciding, level.prefix.count("/")), *level.rules)
+            level.rules = self._rules_in(level.folder, deciding, level.prefix.count("/"), level.rules)
+
+    def _rules_in(
+        self, folder: Folder, deciding: Collection[str], depth: int, rules: tuple[Rules, ...]
+    ) -> tuple[Rules, ...]:
+        """The ignore files that hold in a folder; `deciding` are names of such, `rules` those of the folder above."""
+        if ".git" in deciding and self._workspace.lies_in_repository and folder.has(".git"):
+            rules = tuple(file for file in rules if not file.of_git)
+        return (*of_folder(folder, deciding, depth), *rules)
 
     def _is_seen(self, root: Root, level: _Level, path: str, name: str, kind: str) -> bool:
         if self._workspace.hides(name) or not (kind == "d" or root.shows(name)):
@@ -199,7 +215,7 @@ class Walk:
             except OSError:
                 break
             try:
-                rules = (*of_folder(folder, self._deciding, depth), *rules)
+                rules = self._rules_in(folder, self._deciding, depth, rules)
             finally:
                 folder.close()
         return rules

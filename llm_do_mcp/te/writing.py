@@ -81,11 +81,11 @@ class Writer:
 
     def cut(self, text: bytes, file: File, number: bytes, *, long: bool) -> tuple[str, bool]:
         """A line's text as it is shown, and whether that is a part of it. `long`: only its beginning was printed."""
-        text = self._trimmed(text)
+        text = self.trimmed(text)
         if len(text) <= LINE_CHARACTERS and not long:
             return shown_text(text, LINE_CHARACTERS), False
         at, begun = self.place_in(text), False
-        if at < 0 and long and self._around and (beyond := file.around(int(number))):
+        if at < 0 and long and self._around and (beyond := file.around(int(number), text)):
             (text, at), begun = beyond, True
         before = len(shown_text(text[:at], len(text))) if at > 0 else 0
         shown = shown_text(text, len(text))
@@ -95,14 +95,15 @@ class Writer:
 
     def whole(self, text: bytes) -> str:
         """A line's text as it is shown, however long."""
-        text = self._trimmed(text)
+        text = self.trimmed(text)
         return shown_text(text, len(text))
 
     def cuts(self, text: bytes) -> bool:
         """Whether `cut` shows a part of a line of this text."""
         return len(text) > LINE_CHARACTERS and (_is_long(text) or len(self.whole(text)) > LINE_CHARACTERS)
 
-    def _trimmed(self, text: bytes) -> bytes:
+    def trimmed(self, text: bytes) -> bytes:
+        """A line's text without the white space around it that is not shown."""
         return self._strip(text.removeprefix(BYTE_ORDER_MARK))
 
     def _part(self, shown: str, before: int, *, begun: bool) -> str:
@@ -160,8 +161,11 @@ class File:
             self._writer.cut_lines[self._index] = self._writer.cut_lines.get(self._index, 0) + 1
         return Line(f"{name}{number.decode()}{mark} {shown}", int(is_hit), self._index, is_cut=is_cut)
 
-    def around(self, number: int) -> tuple[bytes, int] | None:
-        """A part of a line that is too long to be printed, and where in it the match is; None if it is not found."""
+    def around(self, number: int, printed: bytes) -> tuple[bytes, int] | None:
+        """A part of a line of which only the beginning was printed, and where in it the match is.
+
+        None if it is not found, or the line there begins otherwise: then the file has changed.
+        """
         try:
             handle = self._root.open(self._relative)
         except (OSError, ValueError):
@@ -172,7 +176,7 @@ class File:
             for _ in range(number):
                 line = file.readline().rstrip(b"\r\n")
         at = self._writer.place_in(line)
-        if at < 0:
+        if at < 0 or not self._writer.trimmed(line).startswith(printed):
             return None
         start = max(at - 4 * BEFORE - 3, 0)  # a character has up to four bytes
         return line[start : at + 4 * LINE_CHARACTERS], at - start

@@ -117,6 +117,7 @@ def test_what_is_no_unicode_is_not_bundled(tmp_path: Path, words: list[str]) -> 
         ("here", "--output here: that is a folder; name a file"),
         ("gone/x.mcpb", "--output gone/x.mcpb: there is no folder gone"),
         ("x" * 300, f"{'x' * 300} cannot be written: "),
+        ("", "--output: it is empty"),
     ],
 )
 def test_where_no_bundle_can_be_made_is_named_as_it_was_given(tmp_path: Path, output: str, said: str) -> None:
@@ -124,6 +125,37 @@ def test_where_no_bundle_can_be_made_is_named_as_it_was_given(tmp_path: Path, ou
     done = llm_do_mcp("bundle", shop(tmp_path / "shop"), "--output", output, home=tmp_path, cwd=tmp_path)
     assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
     assert sorted(path.name for path in tmp_path.rglob("*.mcpb*")) == []
+
+
+@pytest.mark.proves("BUNDLE-PLACE")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a pipe with a name")
+def test_what_is_no_file_stays_what_it_is(tmp_path: Path) -> None:
+    project = shop(tmp_path / "shop")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "leads").symlink_to("pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    before = sorted(os.listdir(tmp_path))
+    for name in ("pipe", "leads", "loop"):
+        done = llm_do_mcp("bundle", project, "--output", name, home=tmp_path, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == f"llm-do-mcp bundle: {name} cannot be written: it is no regular file\n"
+    assert sorted(os.listdir(tmp_path)) == before
+    assert (tmp_path / "pipe").is_fifo() and os.readlink(tmp_path / "leads") == "pipe"
+    assert os.readlink(tmp_path / "loop") == "loop"
+
+
+@pytest.mark.proves("BUNDLE-PLACE")
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_and_the_bundle_is_what_it_leads_to(tmp_path: Path, there: bool) -> None:
+    project = shop(tmp_path / "shop")
+    real = tmp_path / "releases" / "real.mcpb"
+    real.parent.mkdir()
+    if there:
+        real.write_text("the one before")
+    (tmp_path / "link.mcpb").symlink_to(real)
+    done = llm_do_mcp("bundle", project, "--output", "link.mcpb", home=tmp_path, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert os.readlink(tmp_path / "link.mcpb") == str(real) and zipfile.is_zipfile(real)
 
 
 @pytest.mark.proves("BUNDLE-REFUSED")

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shlex
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from llm_do_mcp.cli.doctor import examine
 from llm_do_mcp.cli.hosts import probe, start
+from llm_do_mcp.runtime.store import Store
 from tests.cli.commands import llm_do_mcp
-from tests.serving.clients import shop, worker
+from tests.runtime.holding import holding
+from tests.serving.clients import everything, shop, worker
 
 
 @pytest.fixture
@@ -32,14 +36,14 @@ def wrong(output: str) -> list[str]:
 
 @pytest.mark.proves("DOCTOR-WHOLE")
 def test_a_whole_project_is_called_that(tmp_path: Path, home: Path) -> None:
-    shop(tmp_path / "shop")
+    before = everything(shop(tmp_path / "shop"))
     done = llm_do_mcp("doctor", "shop", home=home, cwd=tmp_path)
     assert (done.returncode, done.stderr, wrong(done.stdout)) == (0, "", [])
     lines = done.stdout.splitlines()
     assert lines[-1] == "nothing is wrong"
     assert any(line.startswith("ok     2025-11-25: ") for line in lines)
     assert any(line.startswith("ok     2026-07-28: ") for line in lines)
-    assert not (tmp_path / "shop" / ".llm-do").exists(), "looking writes nothing"
+    assert everything(tmp_path / "shop") == before, "looking writes nothing"
 
 
 @pytest.mark.proves("DOCTOR-WRONG")
@@ -190,7 +194,28 @@ def test_what_only_fails_when_a_worker_is_called_is_told(tmp_path: Path, home: P
     (project / ".llm-do" / "runs.sqlite3").write_text("garbage")
     key.chmod(0o600)
     spoilt = llm_do_mcp("doctor", project, "--env", "LLM_DO_MODEL=sampling", home=home)
-    assert wrong(spoilt.stdout) == ["runs.sqlite3: the record of runs cannot be opened: file is not a database"]
+    assert wrong(spoilt.stdout) == [
+        f"{project}/.llm-do/runs.sqlite3: the record of runs cannot be opened: file is not a database; "
+        "move it away, or name another folder with --state-dir"
+    ]
+
+
+@pytest.mark.proves("DOCTOR-RUNS")
+@pytest.mark.parametrize("recorded", [False, True], ids=["no record", "a record"])
+def test_runs_that_could_not_be_recorded_are_told_before_one_begins(tmp_path: Path, home: Path, recorded: bool) -> None:
+    project = shop(tmp_path / "shop")
+    (project / ".llm-do").mkdir()
+    if recorded:
+        with closing(Store(project / ".llm-do" / "runs.sqlite3")) as store:
+            assert asyncio.run(store.runs()) == []
+    with holding(project / ".llm-do" / "runs.lock"):
+        before = everything(project)
+        done = llm_do_mcp("doctor", project, home=home)
+        assert everything(project) == before
+    assert wrong(done.stdout) == [
+        f"{project}/.llm-do/runs.sqlite3: the record of runs cannot be opened: another process has held runs.lock "
+        "for 3 s; end that process, or name another folder with --state-dir"
+    ]
 
 
 @pytest.mark.proves("DOCTOR-WRONG")

@@ -122,7 +122,10 @@ BAD_FILES = {
     "a long number": (b'{"a": ' + b"9" * 5000 + b"}", "1:7: this number has too many digits"),
     "a server with odd arguments": (b'{"mcpServers": {"shop": {"command": "x", "args": 5}}}', "`args` is no list"),
     "a server with odd variables": (b'{"mcpServers": {"shop": {"command": "x", "env": 5}}}', "`env` is no object"),
-    "another server": (b'{"mcpServers": {"shop": {"command": "x", "args": ["/elsewhere"]}}}', "choose a --name"),
+    "another server": (
+        b'{"mcpServers": {"shop": {"command": "x", "args": ["/elsewhere"]}}}',
+        "another server called 'shop': x /elsewhere; choose a --name",
+    ),
 }
 
 
@@ -144,11 +147,14 @@ def test_what_is_no_file_is_not_waited_for_and_what_cannot_be_written_is_named(h
     os.mkfifo(home / "pipe")
     for place in (home / "pipe", home):
         done = llm_do_mcp("install", "cursor", project, "--file", place, home=home)
-        assert done.returncode == 2 and f"{place}: it is no file; nothing was changed" in done.stderr
-    (home / "file").write_text("")
+        assert done.returncode == 2 and f"{place} cannot be read: it is no regular file; nothing" in done.stderr
+    long = "x" * 250
+    for name in ("file", long):
+        (home / name).write_text("")
     (home / "loop").symlink_to(home / "loop")
     for name, said in (
         ("x" * 255, "cannot be written: "),
+        (long, "no copy of it can be kept beside it: "),
         ("x" * 300, "cannot be read: "),
         ("loop", "cannot be read: "),
         ("file/x", "the folder cannot be made: "),
@@ -171,6 +177,18 @@ def test_what_is_no_unicode_cannot_stand_in_a_hosts_file(home: Path, project: Pa
     assert list(home.iterdir()) == []
 
 
+@pytest.mark.proves("INSTALL-KEEPS")
+def test_half_a_surrogate_pair_in_an_entry_is_kept(home: Path, project: Path) -> None:
+    place = home / "mcp.json"
+    old = r'{"mcpServers": {"shop": {"command": "x", "args": [%s], "env": {"X": "é\ud800\\ud800"}}}}'
+    place.write_text(old % json.dumps(str(project)), encoding="utf-8")
+    done = llm_do_mcp("install", "cursor", project, "--file", place, "--env", "Y=1", home=home)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    text = place.read_text("utf-8")
+    assert r'"é\ud800\\ud800"' in text
+    assert json.loads(text)["mcpServers"]["shop"]["env"] == {"X": "é\ud800\\ud800", "Y": "1"}
+
+
 @pytest.mark.proves("INSTALL-COMMENTS")
 @pytest.mark.parametrize("text", ["// mine\n", "/* mine */", "// mine", " \r\n// a\r\n/* b */\r\n"])
 def test_a_file_with_nothing_but_comments_keeps_them(home: Path, project: Path, text: str) -> None:
@@ -190,6 +208,7 @@ def test_a_file_with_nothing_but_comments_keeps_them(home: Path, project: Path, 
         (["cursor", "missing"], "missing"),
         (["cursor", ".", "--env", "NOT_SET"], "not set here"),
         (["cursor", ".", "--env", "A-B=1"], "not the name of a variable"),
+        (["cursor", ".", "--file", ""], "--file: it is empty"),
         (["cursor", ".", "--", "--http", "127.0.0.1:1"], "--http"),
         (["cursor", ".", "--", "--no-such"], "--no-such"),
         (["cursor", ".", "--", "--tokens", "tokens"], "belong to --http"),

@@ -39,6 +39,8 @@ INSTEAD = {
     "python -m pytest": "python -m pytest --version",
     # the Inspector is a program of Node's, which uv and npm fetch
     "cd my-notes && mcp dev ../llm_do_mcp/server.py": "mcp dev --help",
+    # there is a key once a client was asked something
+    "llm-do-mcp rotate-key my-notes": "llm-do-mcp rotate-key --help",
     # the repository is one of this machine
     "llm-do lib install git+https://github.com/org/workers.git@v1.2#subdir=utils --force": (
         "git init --quiet workers.git && cp -R utils workers.git && cd workers.git && git add --all"
@@ -46,7 +48,7 @@ INSTEAD = {
         ' && llm-do lib install "git+file://$PWD/workers.git@v1.2#subdir=utils" --force'
     ),
 }
-"""What is run in place of a command that needs the network, another program, or a person's machine."""
+"""What is run in place of a command that needs the network, another program, a person's machine, or a client."""
 PROMPT = "note behind it if you like, and Enter.\n> "
 ENDS = " ===\n"
 BETWEEN = "printf '\\n=== exit %s ===\\n' $?"

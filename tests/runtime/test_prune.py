@@ -12,7 +12,7 @@ import pytest
 
 from llm_do_mcp.errors import RunError
 from llm_do_mcp.runtime.prune import DAY_S, prune
-from llm_do_mcp.runtime.store import Batch, Common, Event, RunRow, Shared, Status, Store
+from llm_do_mcp.runtime.store import VERSION, Batch, Common, Event, RunRow, Shared, Status, Store
 
 NOW = time.time()
 DEAD, LIVING = "gone", "here"
@@ -149,3 +149,17 @@ def test_a_file_that_is_no_store_is_one_line(tmp_path: Path) -> None:
     path.write_bytes(b"not a database at all" * 100)
     with pytest.raises(RunError, match=r"runs\.sqlite3: the record of runs cannot be pruned: "):
         prune(path, alive, older_than_s=0)
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("JOURNAL-LATER", "PRUNE-WHAT")
+@pytest.mark.parametrize("dry_run", [False, True])
+async def test_the_record_of_a_later_release_is_left_alone(tmp_path: Path, dry_run: bool) -> None:
+    path = tmp_path / "runs.sqlite3"
+    await filled(path, *RUNS)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute(f"PRAGMA user_version={VERSION + 1}")
+    before = left(path)
+    with pytest.raises(RunError, match=r"runs\.sqlite3: .* cannot be pruned: it is of a later release .*; use that"):
+        prune(path, alive, older_than_s=0, dry_run=dry_run)
+    assert left(path) == before

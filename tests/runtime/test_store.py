@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import signal
 import sqlite3
@@ -55,6 +56,23 @@ async def test_an_older_record_is_taken_on(tmp_path: Path, version: int) -> None
 
 
 @pytest.mark.anyio
+@pytest.mark.proves("JOURNAL-OLDER", "RUN-CANCEL-ELSEWHERE")
+@pytest.mark.parametrize("older", [False, True])
+async def test_why_a_run_was_given_up_first_is_noted_also_in_an_older_record(tmp_path: Path, older: bool) -> None:
+    path = tmp_path / "runs.sqlite3"
+    if older:
+        _older(path, 2)
+    for reason in ("cancelled first", "cancelled again"):
+        store = Store(path)
+        if not older and reason == "cancelled first":
+            await store.write(Batch(ROW, create=True))
+        await store.give_up("r1", reason)
+        assert await store.given_up(["r0", "r1", "r2"]) == {"r1": "cancelled first"}
+        assert await store.given_up([]) == {}
+        store.close()
+
+
+@pytest.mark.anyio
 @pytest.mark.proves("START-TWICE")
 @pytest.mark.parametrize("version", [0, 1])
 async def test_those_that_open_a_record_at_once_can_all_use_it(tmp_path: Path, version: int) -> None:
@@ -72,13 +90,17 @@ async def test_those_that_open_a_record_at_once_can_all_use_it(tmp_path: Path, v
 
 @pytest.mark.anyio
 @pytest.mark.proves("START-TWICE")
-async def test_who_never_comes_to_its_turn_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_does_not_come_to_its_turn_is_told_so_and_may_try_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(kept, "OPENED_WITHIN_S", 0.1)
+    store = Store(tmp_path / "runs.sqlite3")
     with filelock.held(tmp_path / "runs.lock"):
-        store = Store(tmp_path / "runs.sqlite3")
-        with pytest.raises(RunError, match=r"another process has held .*runs\.lock for 0\.1 s"):
-            await asyncio.wait_for(store.get("r1"), 30)
-        store.close()
+        for _ in range(2):
+            with pytest.raises(RunError, match=r"another process has held runs\.lock for 0\.1 s; end that process"):
+                await asyncio.wait_for(store.get("r1"), 30)
+    assert await store.get("r1") is None, "what was in the way is gone"
+    store.close()
 
 
 @pytest.mark.anyio
@@ -111,6 +133,36 @@ async def test_what_stands_in_the_place_of_the_lock_is_not_waited_for(
     else:
         assert await asyncio.wait_for(store.get("r1"), 30) is None
     store.close()
+
+
+OPEN = """
+import asyncio, sys
+from pathlib import Path
+from llm_do_mcp.runtime.store import Store
+folder = Path(sys.argv[1])
+try:
+    open(folder / "runs.lock", "ab")
+except PermissionError:
+    store = Store(folder / "runs.sqlite3")
+    print(asyncio.run(store.runs()))
+    store.close()
+"""
+
+
+def _by_permissions() -> None:
+    """In a child of root: hold it to the permissions of files, as everybody else."""
+    drop_from_bounding_set, override_permissions = 24, 1
+    ctypes.CDLL(None).prctl(drop_from_bounding_set, override_permissions)
+
+
+@pytest.mark.proves("START-LOCK")
+@pytest.mark.skipif(sys.platform != "linux", reason="root is held to permissions by what only Linux has")
+@pytest.mark.parametrize("mode", [0o400, 0o444])
+def test_a_lock_that_may_only_be_read_is_enough(tmp_path: Path, mode: int) -> None:
+    (tmp_path / "runs.lock").touch(mode=mode)
+    command = [sys.executable, "-c", OPEN, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=_by_permissions)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
 @pytest.mark.anyio

@@ -175,6 +175,48 @@ async def test_one_drives_the_other_answers_and_takes_over_when_the_first_is_kil
     assert happened(project) == ALL
 
 
+@pytest.mark.proves("RUN-CANCEL-ELSEWHERE", "TWO-PROCESSES")
+async def test_a_run_is_cancelled_by_the_process_that_drives_it(project: Path, closing: ExitStack) -> None:
+    first = Driver(project, "new")
+    closing.callback(first.close)
+    first.go()
+    _, run = first.heard().split()
+    first.asked()
+    async with engine(project / ".llm-do", no_body) as other:
+        assert await other.stop(run, "cancelled by the test")
+        done = await other.outcome(run)
+        assert (done.status, done.error) == ("cancelled", f"run {run} was cancelled by the test")
+        assert await other.waiting() == []
+        with pytest.raises(RunError, match=r"has ended \(cancelled\)"):
+            await other.stop(run, "cancelled again")
+        with pytest.raises(RunError, match="there is no run nope"):
+            await other.stop("nope", "cancelled by the test")
+    assert first.heard() == "ended cancelled"
+    assert happened(project) == []
+
+
+@pytest.mark.proves("RUN-CANCEL-ELSEWHERE", "TWO-PROCESSES")
+async def test_who_goes_on_with_a_run_that_was_to_be_cancelled_cancels_it(
+    project: Path, closing: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("llm_do_mcp.runtime.engine.CANCELLED_WITHIN_S", 0.1)
+    first = Driver(project, "new")
+    closing.callback(first.close)
+    first.go()
+    _, run = first.heard().split()
+    question = first.asked()
+    os.kill(first.process.pid, signal.SIGSTOP)  # it lives, and looks at nothing
+    async with engine(project / ".llm-do", no_body) as other:
+        assert not await other.stop(run, "cancelled by the test")
+        assert await other.answer(run, question, Answer("once", by="test"))
+    first.kill()
+    second = Driver(project, run)
+    closing.callback(second.close)
+    second.go()
+    assert [second.heard(), second.heard()] == [f"drives {run}", "ended cancelled"]
+    assert happened(project) == []
+
+
 @pytest.mark.proves("TWO-PROCESSES")
 async def test_of_many_that_want_to_take_a_run_over_exactly_one_does(project: Path, closing: ExitStack) -> None:
     first = Driver(project, "new")

@@ -201,12 +201,12 @@ async def test_a_key_belongs_to_one_call(tmp_path: Path, mode: str) -> None:
 
 
 @pytest.mark.proves("CALL-KEY")
-@pytest.mark.parametrize("key", [5, True, ["a"], {"a": 1}, ""], ids=repr)
+@pytest.mark.parametrize("key", [5, True, ["a"], {"a": 1}, "", "a\ud800"], ids=ascii)
 async def test_a_key_that_is_no_text_is_refused_and_runs_nothing(tmp_path: Path, mode: str, key: Any) -> None:
     async with served(shop(tmp_path)) as server, client_of(server, mode) as client:
         result = await client.call_tool("shop", {"input": "go"}, meta={"llm-do/key": key})
         assert await server.engine.store.runs() == []
-    said = f"shop: llm-do/key in _meta must be a text that is not empty, not {json.dumps(key)}"
+    said = f"shop: llm-do/key in _meta must be a text of Unicode, not empty, not {json.dumps(key)}"
     assert result.is_error and text(result) == said
 
 

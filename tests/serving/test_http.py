@@ -17,7 +17,7 @@ import anyio
 import httpx2
 import pytest
 
-from llm_do_mcp.cli.serve import main
+from llm_do_mcp.cli.serve import main, parser
 from llm_do_mcp.errors import UsageError
 from llm_do_mcp.serving.http import serve as serving
 from llm_do_mcp.serving.http import unread
@@ -201,6 +201,15 @@ def test_what_would_serve_nobody_or_anybody_does_not_start(
 
 
 @pytest.mark.proves("HTTP-CLOSED")
+@pytest.mark.parametrize("option", ["--tokens", "--oauth-issuer", "--oauth-audience", "--oauth-jwks"])
+def test_an_option_that_a_variable_left_empty_lets_nobody_in(option: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parser().parse_args(["--http", "127.0.0.1:0", option, ""])
+    error = capfd.readouterr().err
+    assert ended.value.code == 2 and f"{option}: it is empty" in error and error.count("\n") == 1
+
+
+@pytest.mark.proves("HTTP-CLOSED")
 def test_a_port_that_is_taken_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -366,6 +375,53 @@ async def test_who_leaves_in_the_middle_of_a_request_is_no_line_in_the_log(
             assert (await client.list_tools()).tools
     assert await asyncio.to_thread(service.end) == 0
     assert len(service.said) == 1, service.said
+
+
+@pytest.mark.proves("HTTP-NONSENSE")
+@pytest.mark.parametrize("line", ["POST /mcp", "GET /health", "POST /elsewhere", "GET /mcp"])
+@pytest.mark.parametrize("host", ["127.0.0.1:{port}", "elsewhere.example"])
+async def test_a_body_that_is_none_is_refused_in_one_answer_and_one_line(
+    tmp_path: Path, serve: Serve, line: str, host: str
+) -> None:
+    service = serve(shop(tmp_path))
+    head = f"{line} HTTP/1.1\r\nHost: {host.format(port=service.port)}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    at_once = head + "zz\r\n"
+    for sent in (at_once, head + "2\r\n{}\r\nzz\r\n"):
+        reader, writer = await asyncio.open_connection("127.0.0.1", service.port)
+        writer.write(sent.encode())
+        answer = await asyncio.wait_for(reader.read(), PATIENCE_S)
+        assert answer.startswith(b"HTTP/1.1 400 ") and answer.count(b"HTTP/1.1") == 1
+        writer.close()
+    assert await asyncio.to_thread(service.end) == 0
+    assert [one[-31:] for one in service.said[1:]] == ["Invalid HTTP request received.\n"] * 2, service.said
+
+
+@pytest.mark.proves("HTTP-NONSENSE")
+@pytest.mark.parametrize("elsewhere", [True, False])
+async def test_a_body_that_becomes_none_behind_its_answer_ends_the_connection(
+    tmp_path: Path, serve: Serve, elsewhere: bool
+) -> None:
+    service = serve(shop(tmp_path))
+    path = "/elsewhere" if elsewhere else "/health"
+    reader, writer = await asyncio.open_connection("127.0.0.1", service.port)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+    answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE_S)
+    assert answer.startswith(b"HTTP/1.1 404 " if elsewhere else b"HTTP/1.1 200 ")
+    writer.write(b"zz\r\n")
+    assert b"HTTP/1.1" not in await asyncio.wait_for(reader.read(), PATIENCE_S)
+    writer.close()
+    assert await asyncio.to_thread(service.end) == 0
+    assert [one[-31:] for one in service.said[1:]] == ["Invalid HTTP request received.\n"], service.said
+
+
+@pytest.mark.proves("HTTP-NONSENSE")
+async def test_who_asks_for_another_protocol_is_one_line(tmp_path: Path, serve: Serve) -> None:
+    service = serve(shop(tmp_path))
+    upgrade = {"Connection": "upgrade", "Upgrade": "websocket"}
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
+        assert (await http.get(service.url.replace("/mcp", "/health"), headers=upgrade)).status_code == 200
+    assert await asyncio.to_thread(service.end) == 0
+    assert [one[-29:] for one in service.said[1:]] == ["Unsupported upgrade request.\n"], service.said
 
 
 @pytest.mark.proves("HTTP-PROMPT")

@@ -149,9 +149,13 @@ async def test_the_same_call_of_a_principal_joins_the_run_of_another(
 # ---- the keys
 
 
-def rotate(root: Path) -> None:
-    line = [sys.executable, "-m", "llm_do_mcp.cli.serve", "rotate-key", str(root)]
-    subprocess.run(line, check=True, capture_output=True)
+def rotating(*arguments: Path | str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", "llm_do_mcp.cli.serve", "rotate-key", *map(str, arguments)]
+    return subprocess.run(line, check=False, capture_output=True, text=True)
+
+
+def rotate(*arguments: Path | str) -> None:
+    assert rotating(*arguments).returncode == 0
 
 
 @pytest.mark.proves("HTTP-KEYS")
@@ -231,3 +235,73 @@ async def test_a_key_that_others_can_read_is_told_of_once(tmp_path: Path, serve:
         assert not (await client.call_tool("shop", GO)).is_error
     assert "chmod 600" in service.line(KEYS)
     assert service.end() == 0 and sum(KEYS in line for line in service.said) == 1
+
+
+# ---- the keys of several projects
+
+
+def two(root: Path, *names: str) -> list[Path]:
+    """Two shops, each of which writes these, one after the other."""
+    turns = [turn(write(f"out/{name}")) for name in names]
+    return [shop(root / name, *turns, name=name) for name in ("north", "south")]
+
+
+@pytest.mark.proves("SEVERAL-KEYS", "HTTP-INSTANCES")
+async def test_whichever_server_has_the_project_is_answered(tmp_path: Path, serve: Serve) -> None:
+    names = [f"{number}.txt" for number in range(5)]
+    north, south = two(tmp_path, *names)
+    beside: list[list[Path]] = [[south], [north], []]
+    services = [serve(root, *NAMED, beside=more) for root, more in zip((north, south, south), beside, strict=True)]
+    balancer = Balancer([service.port for service in services])
+    person = Person(decide("once"))
+    async with balancer as url, visitor(url, MODERN, person, keeps=False) as client:
+        done = await client.call_tool("south", GO)
+    assert not done.is_error and written(south, *names), text(done)
+    assert len(person.asked) == 5 and len(set(balancer.served)) == 3
+    assert not (north / ".llm-do" / KEYS).exists()
+
+
+@pytest.mark.proves("SEVERAL-KEYS", "HTTP-KEYS")
+@pytest.mark.parametrize("project", ["north", "south"])
+@pytest.mark.parametrize("together", [False, True], ids=["folders of their own", "one folder"])
+async def test_new_keys_are_of_one_project(tmp_path: Path, serve: Serve, project: str, together: bool) -> None:
+    north, south = two(tmp_path, "a.txt")
+    kept = ["--state-dir", str(tmp_path / "state")] if together else []
+    folders = {root.name: tmp_path / "state" / root.name if together else root / ".llm-do" for root in (north, south)}
+
+    def change() -> None:
+        for _ in range(2):
+            rotate(tmp_path / project, "--state-dir", folders[project])
+
+    service = serve(north, *kept, beside=[south])
+    for name in ("north", "south"):
+        async with visitor(service.url, MODERN, answering(*[change] * (name == "south"))) as client:
+            if name == project == "south":
+                with pytest.raises(MCPError, match="requestState"):
+                    await client.call_tool(name, GO)
+            else:
+                assert not (await client.call_tool(name, GO)).is_error
+    assert written(north, "a.txt") and (south / "out/a.txt").exists() == (project == "north")
+
+
+@pytest.mark.proves("SEVERAL-KEYS", "HTTP-KEYS")
+async def test_the_keys_that_are_replaced_are_those_of_the_server(tmp_path: Path, serve: Serve) -> None:
+    north, south = two(tmp_path, "a.txt")
+    state = tmp_path / "state"
+    kept = ["--state-dir", str(state)]
+    none = rotating(north, south, *kept)
+    assert none.returncode == 2 and "there is no key to replace; name the projects" in none.stderr
+    service = serve(north, *kept, beside=[south])
+
+    def change() -> None:
+        done = rotating(north, south, *kept)
+        assert done.returncode == 0 and f"{state / 'south' / KEYS}: a new key seals" in done.stderr
+        assert f"{state / 'north' / KEYS}: there is no key to replace" in done.stderr
+        rotate(south, north, *kept)
+
+    async with visitor(service.url, MODERN, answering(change)) as client:
+        with pytest.raises(MCPError, match="requestState"):
+            await client.call_tool("south", GO)
+    alone = rotating(south, *kept)
+    assert alone.returncode == 2 and f"{state / KEYS}: there is no key to replace" in alone.stderr
+    assert [*state.rglob(KEYS)] == [state / "south" / KEYS]

@@ -43,7 +43,7 @@ class Authority:
         self.moved = ""
         """Where its address leads on to."""
         self.further: list[dict[str, Any]] = []
-        """Keys besides its own."""
+        """Keys before its own."""
         self.asked, self.freed = threading.Semaphore(0), threading.Event()
         self.renew("first")
         authority = self
@@ -79,7 +79,7 @@ class Authority:
         self.jwk = {**json.loads(ECAlgorithm.to_jwk(self.key.public_key())), "kid": kid, "use": "sig", "alg": "ES256"}
 
     def token(self, key: Any = None, algorithm: str = "ES256", kid: str | None = None, **claims: Any) -> str:
-        """A token; claims that are None are left out."""
+        """A token; claims that are None are left out, and so is a `kid` that is ""."""
         usual = {
             "iss": self.url,
             "aud": AUDIENCE,
@@ -89,7 +89,8 @@ class Authority:
             "scope": "call write approve",
         }
         kept = {name: value for name, value in {**usual, **claims}.items() if value is not None}
-        return jwt.encode(kept, self.key if key is None else key, algorithm, headers={"kid": kid or self.kid})
+        named = {"kid": self.kid if kid is None else kid}
+        return jwt.encode(kept, self.key if key is None else key, algorithm, headers=named if named["kid"] else {})
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -139,6 +140,7 @@ async def test_only_tokens_that_are_meant_are_taken(tmp_path: Path, serve: Serve
         "not yet": authority.token(nbf=time.time() + 600),
         "nobody": authority.token(sub=None),
         "nobody by name": authority.token(sub="", client_id="ann"),
+        "nobody whose name can be written": authority.token(sub="a\ud800"),
         "a number of scopes": authority.token(scope=5),
         "scopes by name": authority.token(scope={"call": True}),
         "an end that is none": authority.token(exp=float("inf")),
@@ -254,6 +256,78 @@ async def test_a_key_that_is_no_public_one_lets_nobody_in(tmp_path: Path, serve:
     assert service.end() == 0
     (told,) = service.said[1:]
     assert "--oauth-jwks" in told and "no public key: 'leaked'; nobody with it is let in" in told
+
+
+@pytest.mark.proves("HTTP-OAUTH-UNNAMED", "HTTP-LOG")
+async def test_a_token_that_names_no_key_is_checked_with_the_only_one(
+    tmp_path: Path, serve: Serve, authority: Authority
+) -> None:
+    authority.further = [{**authority.jwk, "kid": "encrypts", "use": "enc"}]
+    del authority.jwk["kid"]
+    service = serve(shop(tmp_path), *authority.options)
+    assert (await post(service.url, authority.token(kid=""))).status_code == 200
+    other = ec.generate_private_key(ec.SECP256R1())
+    for token in (authority.token(other, kid=""), authority.token(kid="encrypts"), authority.token(kid="first")):
+        assert (await post(service.url, token)).status_code == 401
+    assert service.end() == 0
+    (told,) = service.said[1:]
+    assert told.endswith("/jwks.json: no `kid`: 1 of 1 key; only tokens that name none are let in\n")
+
+
+@pytest.mark.proves("HTTP-OAUTH-UNNAMED", "HTTP-LOG")
+async def test_of_several_keys_a_token_has_to_name_one(authority: Authority, capfd: pytest.CaptureFixture[str]) -> None:
+    nameless = {name: value for name, value in authority.jwk.items() if name != "kid"}
+    authority.further = [nameless]
+    mixed = Keys(f"{authority.url}/jwks.json")
+    assert await mixed.find("first") is not None and await mixed.find(None) is None
+    assert capfd.readouterr().err.endswith("/jwks.json: no `kid`: 1 of 2 keys; nobody with it is let in\n")
+    authority.jwk = nameless
+    assert await Keys(f"{authority.url}/jwks.json").find(None) is None
+    assert capfd.readouterr().err.endswith("/jwks.json: no `kid`: 2 of 2 keys; nobody with it is let in\n")
+
+
+@pytest.mark.proves("HTTP-OAUTH-ALGORITHM", "HTTP-LOG")
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"use": "enc"},
+        {"use": 5},
+        {"key_ops": ["encrypt"]},
+        {"alg": "ECDH-ES"},
+        {"alg": ["ES256"]},
+        {"crv": "secp256k1"},
+    ],
+)
+async def test_keys_for_something_else_than_signatures_are_none(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], odd: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(keys, "FIRST_EVERY_S", 0.0)
+    known = authority.jwk
+    authority.jwk = {**known, **odd}
+    kept = Keys(f"{authority.url}/jwks.json")
+    assert await kept.find("first") is None and await kept.find(None) is None
+    told = "/jwks.json: no key for signatures (RSA, EC or OKP, with the `use` sig or none); nobody is let in\n"
+    said = capfd.readouterr().err
+    assert said.endswith(told) and said.count("\n") == 1
+    authority.further = [known]  # one that is of no use keeps no other one out
+    assert await kept.find("first") is not None and not capfd.readouterr().err
+
+
+@pytest.mark.proves("HTTP-OAUTH-ALGORITHM")
+async def test_a_key_is_used_with_its_own_algorithm(tmp_path: Path, serve: Serve, authority: Authority) -> None:
+    key = rsa.generate_private_key(65537, 2048)
+    public = json.loads(RSAAlgorithm.to_jwk(key.public_key()))
+    authority.further = [{**public, "kid": "any"}, {**public, "kid": "one", "alg": "RS256"}]
+    service = serve(shop(tmp_path), *authority.options)
+    for kid, algorithm, status in (
+        ("any", "RS256", 200),
+        ("any", "PS512", 200),
+        ("one", "RS256", 200),
+        ("one", "RS512", 401),
+        ("one", "PS256", 401),
+    ):
+        answer = await post(service.url, authority.token(key, algorithm, kid=kid))
+        assert answer.status_code == status, (kid, algorithm)
 
 
 @pytest.mark.proves("HTTP-OAUTH-KEYS")

@@ -20,7 +20,7 @@ import httpx2
 import pytest
 
 from tests.serving.clients import GO, HANDSHAKE, PATIENCE_S, YES, Person, named, shop, text, turn, worker, write
-from tests.serving.web import Serve, body, headers, visitor
+from tests.serving.web import Serve, bearer, body, headers, token, visitor
 
 pytestmark = pytest.mark.anyio
 
@@ -35,11 +35,12 @@ class Session:
         http: Its connections.
         url: Of the server.
         session: The session's id; "" for one to be opened.
+        token: Of who has it; None where nobody is asked.
     """
 
-    def __init__(self, http: httpx2.AsyncClient, url: str, session: str = "") -> None:
-        self._http, self._url, self._ids = http, url, 0
-        self._headers = {"Accept": "application/json, text/event-stream"}
+    def __init__(self, http: httpx2.AsyncClient, url: str, session: str = "", token: str | None = None) -> None:
+        self._http, self._url, self._ids, self._token = http, url, 0, token
+        self._headers = {"Accept": "application/json, text/event-stream", **bearer(token)}
         if session:
             self._headers |= {"Mcp-Session-Id": session, "MCP-Protocol-Version": VERSION}
 
@@ -48,14 +49,14 @@ class Session:
         params = {"protocolVersion": VERSION, "capabilities": capabilities, "clientInfo": info}
         hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
         answer = await self._http.post(self._url, json=hello, headers=self._headers)
-        session = Session(self._http, self._url, answer.headers["mcp-session-id"])
+        session = Session(self._http, self._url, answer.headers["mcp-session-id"], self._token)
         await session.send({"method": "notifications/initialized"})
         return session
 
-    async def send(self, message: Mapping[str, Any]) -> None:
-        """Send what has no answer."""
+    async def send(self, message: Mapping[str, Any], status: int = 202) -> None:
+        """Send what has no answer; `status` is what is said to that."""
         answer = await self._http.post(self._url, json={"jsonrpc": "2.0", **message}, headers=self._headers)
-        assert answer.status_code == 202
+        assert answer.status_code == status
 
     @asynccontextmanager
     async def request(self, method: str, params: Mapping[str, Any]) -> AsyncIterator[httpx2.Response]:
@@ -82,9 +83,9 @@ def said(message: Mapping[str, Any]) -> str:
 
 
 @asynccontextmanager
-async def session(url: str, capabilities: Mapping[str, Any]) -> AsyncIterator[Session]:
+async def session(url: str, capabilities: Mapping[str, Any], token: str | None = None) -> AsyncIterator[Session]:
     async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
-        yield await Session(http, url).opened(capabilities)
+        yield await Session(http, url, token=token).opened(capabilities)
 
 
 @pytest.mark.proves("HTTP-STREAMS")
@@ -107,6 +108,25 @@ async def test_so_does_a_turn_of_the_clients_model(tmp_path: Path, serve: Serve)
         reply = {"role": "assistant", "content": {"type": "text", "text": "Three pears."}, "model": "lent-1"}
         await client.send({"id": asked["id"], "result": reply})
         assert said(await anext(messages)) == "Three pears."
+
+
+@pytest.mark.proves("HTTP-SCOPES")
+async def test_an_answer_is_taken_of_who_may_approve_when_it_comes(tmp_path: Path, serve: Serve) -> None:
+    file, root = tmp_path / "tokens", shop(tmp_path / "shop", turn(write("out/a.txt")))
+    ann = token(file, "ann")
+    allowed = file.read_text()
+    async with (
+        session(serve(root, "--tokens", str(file)).url, ASKS, ann) as client,
+        client.call("shop", GO) as messages,
+    ):
+        asked = await anext(messages)
+        file.write_text(allowed.replace("call,write,approve", "call,write"))
+        await client.send({"id": asked["id"], "result": YES}, 403)
+        await client.send({"method": "notifications/roots/list_changed"})
+        assert not (root / "out/a.txt").exists()
+        file.write_text(allowed)
+        await client.send({"id": asked["id"], "result": YES})
+        assert "out/a.txt" in said(await anext(messages))
 
 
 @pytest.mark.proves("HTTP-STREAMS")

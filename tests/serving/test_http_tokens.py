@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import re
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from mcp import MCPError
 from mcp.types import ResourceTemplateReference
 
+from llm_do_mcp.cli.token import main as make_token
 from llm_do_mcp.errors import UsageError
 from llm_do_mcp.serving.caller import SCOPES
 from llm_do_mcp.serving.http.tokens import TokenFile, add
@@ -91,6 +93,36 @@ def test_the_file_is_private_and_holds_no_token(tmp_path: Path) -> None:
                 TokenFile(file)
 
 
+@pytest.mark.proves("HTTP-TOKENS", "HTTP-LOG", "HTTP-HEALTH")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a pipe with a name")
+async def test_what_is_no_file_any_more_lets_nobody_in_and_holds_up_nobody(tmp_path: Path, serve: Serve) -> None:
+    file = tmp_path / "tokens"
+    ann = token(file, "ann")
+    service = serve(shop(tmp_path / "shop"), "--tokens", str(file))
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    file.rename(tmp_path / "kept")
+    file.symlink_to(tmp_path / "pipe")
+    assert [(await post(service.url, READ, ann)).status_code for _ in range(2)] == [401, 401]
+    assert (await asyncio.to_thread(httpx2.get, service.url.replace("/mcp", "/health"))).status_code == 200
+    (tmp_path / "kept").replace(file)
+    assert (await post(service.url, READ, ann)).status_code == 200
+    assert service.end() == 0
+    (told,) = [line for line in service.said if "--tokens" in line]
+    assert f"--tokens {file}: it is no regular file; " in told and told.endswith("until then nobody is let in\n")
+
+
+@pytest.mark.proves("HTTP-TOKENS", "HTTP-CLOSED")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a pipe with a name")
+def test_what_is_no_file_stops_the_start(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe, 0o600)
+    for place in (pipe, tmp_path):
+        with pytest.raises(UsageError, match="it is no regular file; make it with"):
+            TokenFile(place)
+        with pytest.raises(UsageError, match="it is no regular file; make it with"):
+            add(place, "ann", SCOPES)
+
+
 @pytest.mark.proves("HTTP-TOKENS")
 @pytest.mark.parametrize(
     ("line", "said"),
@@ -114,6 +146,14 @@ def test_a_line_that_means_nothing_stops_the_start(tmp_path: Path, line: str, sa
     with pytest.raises(UsageError, match="a name has letters"):
         add(tmp_path / "other", "two words", SCOPES)
     assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.proves("HTTP-TOKENS")
+async def test_a_mark_at_the_beginning_is_no_part_of_the_first_line(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    ann = add(file, "ann", SCOPES)
+    file.write_bytes(b"\xef\xbb\xbf" + b"".join(file.read_bytes().splitlines(keepends=True)[1:]))
+    assert await TokenFile(file).verify_token(ann) is not None
 
 
 # ---- scopes
@@ -147,9 +187,17 @@ async def test_a_token_calls_what_its_scopes_allow(tmp_path: Path, serve: Serve,
     assert not (root / "out/a.txt").exists()
     async with visitor(service.url, mode, token=writes) as client:
         assert "files_out_write_text" in {tool.name for tool in (await client.list_tools()).tools}
-    nothing = token(file, "nothing", "write,approve")
+    nothing = add(file, "nothing", ["write", "approve"])
     answer = await post(service.url, READ, nothing)
     assert answer.status_code == 403 and "insufficient_scope" in answer.headers["www-authenticate"]
+
+
+@pytest.mark.proves("HTTP-SCOPES")
+def test_a_token_that_would_let_nobody_in_is_not_made(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert make_token(["ann", "--tokens", str(tmp_path / "tokens"), "--scopes", "write,approve"]) == 2
+    said = capfd.readouterr()
+    assert "--scopes write,approve: without call it lets nobody in; write call,write,approve\n" in said.err
+    assert not said.out and not (tmp_path / "tokens").exists()
 
 
 @pytest.mark.proves("HTTP-SCOPES", "HTTP-PLACES")

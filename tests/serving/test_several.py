@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import subprocess
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp import Client, MCPError
-from mcp.types import ResourceTemplateReference, TextResourceContents
+from mcp.types import InputRequiredResult, ResourceTemplateReference, TextResourceContents
 
 from llm_do_mcp.cli import serve
 from llm_do_mcp.cli.listing import main
 from llm_do_mcp.cli.projects import together
 from llm_do_mcp.errors import ProjectError, UsageError
+from llm_do_mcp.filelock import held
 from llm_do_mcp.project.load import load_project
+from llm_do_mcp.runtime.prune import prune
+from llm_do_mcp.runtime.store import VERSION
 from llm_do_mcp.serving.names import Names
 from llm_do_mcp.serving.server import ProjectServer
 from llm_do_mcp.serving.several import SeveralProjects
@@ -217,6 +221,22 @@ async def test_what_follows_a_run_finds_its_project(tmp_path: Path, mode: str) -
 
 
 @pytest.mark.proves("SEVERAL-CALLS")
+async def test_an_answer_for_a_run_that_is_gone_is_told_so(tmp_path: Path) -> None:
+    north, south = two(tmp_path, turn(write("out/a.txt")))
+    async with clients_of([north, south], MODERN, Person(None)) as client:
+        asked = await client.session.call_tool("south", GO, allow_input_required=True)
+        assert isinstance(asked, InputRequiredResult) and asked.input_requests
+        record = south / ".llm-do/runs.sqlite3"
+        with closing(sqlite3.connect(record)) as db:
+            ((run,),) = db.execute("SELECT id FROM run").fetchall()
+        await client.call_tool("run_cancel", {"run_id": run})
+        assert prune(record, lambda _: False, older_than_s=0).runs == (run,)
+        answers: dict[str, Any] = {key: decide("once") for key in asked.input_requests}
+        told = await client.call_tool("south", GO, input_responses=answers, request_state=asked.request_state)
+    assert told.is_error and text(told) == f"there is no run {run}"
+
+
+@pytest.mark.proves("SEVERAL-CALLS")
 async def test_a_worker_that_comes_later_can_be_called(tmp_path: Path, mode: str) -> None:
     roots = [
         shop(tmp_path / name, "hello", name=name, exports=["*", "main"], files=READER) for name in ("north", "south")
@@ -225,6 +245,112 @@ async def test_a_worker_that_comes_later_can_be_called(tmp_path: Path, mode: str
         await client.list_tools()
         (roots[1] / "workers/late.worker").write_text(worker({"model": "scripted:model.py"}))
         assert not (await client.call_tool("south_late", GO)).is_error
+
+
+@pytest.mark.proves("SEVERAL-STATE")
+async def test_looking_for_a_run_makes_no_record_in_another_project(tmp_path: Path, mode: str) -> None:
+    north, south = two(tmp_path, turn(write("out/a.txt")))
+    async with clients_of([north, south], mode, Person(decide("once"))) as client:
+        assert "there is no run" in text(await client.call_tool("run_wait", {"run_id": "0" * 16}))
+        assert not (south / ".llm-do").exists()
+        run = account(await client.call_tool("south", GO))["id"]
+        assert not (await client.call_tool("run_wait", {"run_id": run})).is_error
+    assert not (north / ".llm-do").exists()
+
+
+# ---- one with a record that cannot be opened
+
+
+def _later(record: Path) -> None:
+    with closing(sqlite3.connect(record)) as db:
+        db.execute(f"PRAGMA user_version={VERSION + 1}")
+
+
+def _damaged(record: Path) -> None:
+    record.write_bytes(b"no database" * 1000)
+
+
+def spoilt(project: Path, spoil: Callable[[Path], None] = _later) -> None:
+    """Have a project a record of runs that cannot be opened."""
+    record = project / ".llm-do/runs.sqlite3"
+    record.parent.mkdir()
+    spoil(record)
+
+
+@pytest.mark.proves("SEVERAL-APART")
+@pytest.mark.parametrize("spoil", [_later, _damaged])
+async def test_the_runs_of_others_are_followed(tmp_path: Path, mode: str, spoil: Callable[[Path], None]) -> None:
+    north, south = two(tmp_path, turn(write("out/a.txt")))
+    spoilt(north, spoil)
+    async with clients_of([north, south], mode, Person(decide("once"))) as client:
+        done = await client.call_tool("south", GO)
+        assert not done.is_error and (south / "out/a.txt").exists()
+        run = account(done)["id"]
+        assert not (await client.call_tool("run_wait", {"run_id": run})).is_error
+        assert f"run {run} has ended" in text(await client.call_tool("run_cancel", {"run_id": run}))
+        assert (await client.read_resource(f"llm-do://runs/{run}")).contents
+        runs = ResourceTemplateReference(type="ref/resource", uri="llm-do://runs/{run_id}")
+        found = (await client.complete(runs, {"name": "run_id", "value": ""})).completion
+        assert (found.values, found.has_more) == ([run], True)
+        for lost in (await client.call_tool("north", GO), await client.call_tool("run_wait", {"run_id": "0" * 16})):
+            assert lost.is_error and "the record of runs cannot be opened" in text(lost)
+
+
+@pytest.mark.proves("SEVERAL-APART")
+async def test_the_runs_of_others_do_not_wait_for_a_lock(tmp_path: Path, mode: str) -> None:
+    north, south = two(tmp_path, turn(write("out/a.txt")))
+    (north / ".llm-do").mkdir()
+    async with clients_of([north, south], mode, Person(decide("once"))) as client:
+        with held(north / ".llm-do/runs.lock"):
+            run = account(await client.call_tool("south", GO))["id"]
+            assert not (await client.call_tool("run_wait", {"run_id": run})).is_error
+            assert (await client.read_resource(f"llm-do://runs/{run}")).contents
+
+
+# ---- what is wrong with one
+
+
+@pytest.mark.proves("SEVERAL-WHICH")
+@pytest.mark.parametrize("program", [[*SERVE], [*LLM_DO, "list"]], ids=["serve", "list"])
+def test_a_project_that_cannot_be_loaded_is_named(tmp_path: Path, program: list[str]) -> None:
+    north, south = two(tmp_path)
+    (south / "project.yaml").write_text("nmae: x\n")
+    done = subprocess.run(
+        [*program, north, south],
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "") and f": {south}: project.yaml:1:1: unknown key" in done.stderr
+
+
+@pytest.mark.proves("SEVERAL-WHICH")
+def test_a_worker_that_is_not_served_is_told_of_with_its_project(tmp_path: Path) -> None:
+    north, south = two(tmp_path)
+    (south / "workers/reports/reader.worker").write_text(worker({"nope": 1}))
+    line = [*SERVE, north, south]
+    done = subprocess.run(
+        line, env=environment(), input="", capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert done.returncode == 0 and "not served: south: workers/reports/reader.worker:2:" in done.stderr
+
+
+@pytest.mark.proves("SEVERAL-WHICH")
+async def test_a_mistake_is_told_with_its_project(tmp_path: Path, mode: str) -> None:
+    north, south = two(tmp_path, turn(write("out/a.txt")))
+    async with clients_of([north, south], mode, Person(decide("once"))) as client:
+        (south / "workers/reports/reader.worker").write_text(worker({"nope": 1}))
+        told = await client.call_tool("south_reports_reader", GO)
+        assert told.is_error and text(told).startswith("south: workers/reports/reader.worker:2:")
+        with pytest.raises(MCPError, match=r"south: workers/reports/reader\.worker:2:"):
+            await client.get_prompt("south_reports_reader", GO)
+        (south / "project.yaml").write_text("nmae: x\n")
+        told = await client.call_tool("south", GO)
+        assert told.is_error and text(told).startswith("south: project.yaml:1:1: unknown key")
+        assert not (await client.call_tool("north", GO)).is_error
 
 
 # ---- what is read, and tasks
@@ -259,9 +385,12 @@ async def test_what_is_read_is_of_its_project(tmp_path: Path, mode: str) -> None
         assert run in (await client.complete(reference, {"name": "run_id", "value": run[:4]})).completion.values
 
 
-@pytest.mark.proves("SEVERAL-READ")
-def test_tasks_are_of_their_project(tmp_path: Path, open_wire: Open) -> None:
+@pytest.mark.proves("SEVERAL-READ", "SEVERAL-APART")
+@pytest.mark.parametrize("whole", [True, False], ids=["both can be opened", "the other cannot"])
+def test_tasks_are_of_their_project(tmp_path: Path, open_wire: Open, whole: bool) -> None:
     north, south = two(tmp_path, turn(write("out/a.txt")))
+    if not whole:
+        spoilt(north)
     tasks = {"extensions": {"io.modelcontextprotocol/tasks": {}}, "elicitation": {"form": {}}}
     wire = open_wire(command(north, str(south)), MODERN, capabilities=tasks)
     task = wire.request("tools/call", {"name": "south", "arguments": GO})

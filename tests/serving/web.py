@@ -30,11 +30,19 @@ class Service:
     Args:
         root: The project.
         options: Of `llm-do-mcp`.
+        beside: Other projects, served together with it.
         env: Variables besides those of the tests.
     """
 
-    def __init__(self, root: Path, *options: str, env: Mapping[str, str] | None = None) -> None:
-        line = [*command(root, "--http", "127.0.0.1:0"), "--when-nobody-can-answer", "pause", *options]
+    def __init__(
+        self, root: Path, *options: str, beside: Sequence[Path] = (), env: Mapping[str, str] | None = None
+    ) -> None:
+        line = [
+            *command(root, *map(str, beside), "--http", "127.0.0.1:0"),
+            "--when-nobody-can-answer",
+            "pause",
+            *options,
+        ]
         variables = {**os.environ, **(env or {})}
         self.process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=variables)
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()

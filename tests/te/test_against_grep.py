@@ -239,7 +239,11 @@ def test_a_word_beside_a_byte_that_is_not_utf_8_is_a_word(
 
 @pytest.mark.proves("TE-PATTERNS")
 @pytest.mark.parametrize(
-    "words", [["$"], ["x*$"], [r"\>"], ["-E", "z|$"], ["-E", "(c?b?)*"], ["-w", "c*"], ["-v", "-e", "$"]]
+    "words",
+    [
+        *(["$"], ["x*$"], [r"\>"], ["-E", "z|$"], ["-E", "(c?b?)*"], ["-w", "c*"], ["-v", "-e", "$"]),
+        *(["-P", "$"], ["-P", "x*$"], ["-P", "\\z|b"], ["-iP", "(?x) C? | B"], ["-P", "z*|b"]),
+    ],
 )
 def test_an_empty_match_at_the_end_of_a_file_is_not_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
@@ -287,6 +291,8 @@ def test_a_pattern_may_hold_bytes_that_are_no_text(tmp_path: Path, guard: str) -
         "-F -e \xff -e q",
     ]
     words += ["-x \xff", "-v \xff", "-E (q|\xff)+$", "-S \xff", "-f of.pat", "-F -f of.pat", "\\(x.\\)\xff"]
+    # What is half of a character is found in it.
+    words += ["\xa9", "-F \xc3", "-v \xa9", "-E q|\xc3", "-E (\xa9|\xa9\xff)+\xff", "-E y|.q|\xc3+", "\xc3\xa9\xff"]
     for flags in ("-c", "-o"):
         for word in words:
             given = [flags, *os.fsdecode(word.encode("latin-1")).split()]

@@ -42,6 +42,8 @@ grep -l needle --no-ignore
 grep -l needle -uu
 grep -rn needle -g '!d/**'
 grep -l needle -g 'd/*'
+grep -l needle -g '# d'
+grep -l needle -g 'd/**' -g '!*.md '
 grep -l needle --iglob '*.TXT'
 grep -l needle -t py -t md
 grep -l needle -T py
@@ -132,11 +134,12 @@ def test_patterns_mean_the_same(tmp_path: Path, no_ripgrep: None, syntax: str, p
     [
         *("[[:digit:]]", "[^[:digit:][:space:]]+", "[[:^alpha:]_]", "[[:upper:]-]+", "[]x]", "[^]x]+", "[\\]\\[]"),
         *("\\Qa.b\\E", "x\\Q+*\\E", "\\h\\d", "[\\h\\d]+", "\\H+", "\\d\\K|x", "foo\\Kbar", "a\\.\\Kb", "\\N+"),
+        *("o{,}|x{,}y", "o{ 1 , 2 }b", "^.{, 3}o", "x{ , }y|o{2 }"),
         *("(?i)FOO|bar", "(?<n>o)\\k<n>", "(?<n>o)\\g{1}", "(o)\\g1", "\\x{62}a", "(?>o+)b", "o++b", "(?<=\\d)\\D"),
     ],
 )
 def test_patterns_of_perl_mean_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str) -> None:
-    write(tmp_path, {"a.txt": "foobar 12\na.b axb\nx+*y ]x[ A-B\n\té\u00a07 _o\n12x 3y\n"})
+    write(tmp_path, {"a.txt": "foobar 12\na.b axb\nx+*y ]x[ A-B\n\té\u00a07 _o\n12x 3y\nx{,}y x{ , }y oo{2 }\n"})
     for flag in ("-P", "-oP"):
         theirs, ours = _both(["grep", flag, pattern], tmp_path, monkeypatch, "none")
         assert (ours.meta, ours.hits) == (theirs.meta, theirs.hits)
@@ -221,6 +224,7 @@ def test_what_cannot_be_searched_for_is_named(
 def test_types_of_files_are_those_of_ripgrep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     printed = subprocess.run([find(), "--type-list"], capture_output=True, check=True, text=True).stdout
     known = {name: globs.split(", ") for name, _, globs in (line.partition(": ") for line in printed.splitlines())}
+    known["all"] = [glob for globs in known.values() for glob in globs]
     for name, globs in TYPES.items():
         assert set(globs) <= set(known[name]), name
     names = ("a.ts", "b.tsx", "c.hs", "Dockerfile", "d.h", "e.c", "f.adoc", "none", ".bashrc", ".h/.bashrc", "d/.env")
@@ -228,7 +232,8 @@ def test_types_of_files_are_those_of_ripgrep(tmp_path: Path, monkeypatch: pytest
     single = ("-t typescript", "-t docker -t hs", "-T h", "-t c -T docker", "-t sh", "-T sh")
     # Of several that a file has, the last one decides.
     several = ("-T h -t h", "-t hs -t h -T h", "-T h -t c", "-t c -T h", "-t sh -t c")
-    for types in (*single, *several):
+    everything = ("-t all", "-T all", "-t all -T c", "-T all -t c", "-T c -t all")
+    for types in (*single, *several, *everything):
         theirs, ours = _both(f"te grep {types} needle", tmp_path, monkeypatch, "none")
         assert sorted(ours.hits) == sorted(theirs.hits) != []
         assert "protobuf" in search("te grep -t nope needle", tmp_path).notes[-1], "those that there are"

@@ -310,7 +310,11 @@ def outline_of(folder: Path, name: str, text: str) -> list[str]:
         ]),
         ("a.cs", "class A {\n  public string M => x;\n  f(a => { x; });", ["1 class A", "2 public string M"]),
         ("a.py", "type T = int\nclass A: pass", ["1 type T", "2 class A"]),
-        ("a.sh", "export A=1\nf() {", ["2 f"]),
+        ("a.sh", "export A=1\nf() {\ng () {\nh ( )\n{\necho (x)", ["2 f", "3 g", "4 h"]),
+        ("a.sql", "create view v as select 1;\nCREATE INDEX i ON t (a);", ["1 create view v", "2 CREATE INDEX i"]),
+        ("a.sql", 'create table "a b" (c int);\ncreate trigger t x', ['1 create table "a b"', "2 create trigger t"]),
+        ("a.rb", "class A::B < C\n  def n(a)", ["1 class A::B", "2 def n"]),
+        ("a.md", "  # One\n   ## Two\n    # no", ["1 # One", "2 ## Two"]),
         ("a.scala", "object A {\n  def f(a: Int) = 1\n", ["1 object A", "2 def f"]),
         ("a.php", "<?php\nfunction &freefn($x) {}", ["2 function &freefn"]),
         ("a.rb", "class A\n  private def n\n  end", ["1 class A", "2 private def n"]),
@@ -333,6 +337,8 @@ def test_everyday_definitions_are_in_the_outline(tmp_path: Path, name: str, text
         ("a.sh", "echo $((1 << E))\nf() {\nE\ncat <<<E\ng() {\n# don't\n\\'\nh() {\n", ["2 f", "5 g", "8 h"]),
         ("a.sh", "awk '\nfunction no(a) {\n'\nf() {\necho \"\nno() {\n\"", ["4 f"]),
         ("a.sql", "/* create x\ncreate table no (a int);\n*/\ncreate table yes (a int);", ["4 create table yes"]),
+        ("a.sql", "insert ('\ncreate table no(a);\n', 'it''s');\ncreate table yes(a);", ["4 create table yes"]),
+        ("a.sql", "create function f() as $$\ncreate table no(a);\n$$;", ["1 create function f"]),
         ("a.sql", "-- /*\nselect '/*'\ncreate view yes;\n", ["3 create view yes"]),
         ("a.rs", 'const A: X = r#"a"\nfn no() {}\n"#;\nfn yes() {}', ["1 const A", "4 fn yes"]),
         ("a.rs", "fn a<'a>(x: &'a str) {\n'\"';\n'\\'';\n\"\nfn no() {}\n\";\n}\nfn b() {}", ["1 fn a", "8 fn b"]),
@@ -344,6 +350,18 @@ def test_everyday_definitions_are_in_the_outline(tmp_path: Path, name: str, text
 )  # fmt: skip
 def test_a_text_or_a_comment_is_in_no_outline(tmp_path: Path, name: str, text: str, told: list[str]) -> None:
     assert outline_of(tmp_path, name, text) == ["# TE: outline: " + ", ".join(told)]
+
+
+@pytest.mark.proves("TE-SHAPE", "TE-BUDGET")
+def test_an_outline_that_is_cut_says_that_it_goes_on(tmp_path: Path) -> None:
+    names = [f"a_function_of_{number:03}" for number in range(299)]
+    write(tmp_path, {"a.py": "".join(f"def {name}():\n    return {'x' * 99!r}\n\n" for name in names)})
+    for budget in (3_000, 3_001, 6_000, 16_000):
+        answer = search("te cat a.py", tmp_path, budget=budget)
+        told = [line for line in answer.text.split("\n") if line.startswith("# TE: ") and "def a_func" in line]
+        assert len(answer.text) <= budget and told[-1].endswith(", …") and not told[0].endswith("…")
+    whole = search("te cat a.py", tmp_path, settings=Settings({"cat": {"preview_lines": 1}}), budget=40_000)
+    assert names[-1] in whole.text and "…" not in whole.text
 
 
 @pytest.mark.proves("TE-SHAPE")
@@ -365,6 +383,8 @@ def test_rows_that_are_only_counted_by_lines_are_about_so_many_where_cells_may_h
         ("2026-01-01 10:00:00.123 | WARNING  | mod:f:1 - x", ["WARN"], "2026-01-01 10:00:00"),
         ("[2026-01-01 10:00:00,123] {x.py:1} CRITICAL - a", ["CRITICAL"], "2026-01-01 10:00:00"),
         ("2026-01-01 10:00:00 [main] PANIC x", ["PANIC"], "2026-01-01 10:00:00"),
+        ("2026/01/01 10:00:00 [crit] 123#0: x", ["CRIT"], "2026/01/01 10:00:00"),
+        ("SEVERE: x", ["SEVERE"], ""),
         ("ERROR:root:x", ["ERROR"], ""),
         ('time="2026-01-01T10:00:00Z" level=error msg="x"', ["ERROR"], "2026-01-01T10:00:00Z"),
         ('{"level":"warn","ts":"2026-01-01T10:00:00Z"}', ["WARN"], "2026-01-01T10:00:00Z"),

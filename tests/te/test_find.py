@@ -215,6 +215,24 @@ def test_what_find_leaves_out_is_what_grep_leaves_out(tmp_path: Path) -> None:
         assert sorted(ours.hits) == sorted(rg.hits), (root / ".gitignore").read_text()
 
 
+@pytest.mark.proves("TE-FIND", "TE-HIDDEN", "TE-BUILT-IN")
+@pytest.mark.usefixtures("either_search")
+@pytest.mark.parametrize("name", [".gitignore", ".ignore", ".rgignore", ".git/info/exclude"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"a.txt\n\xe9*.txt\nb.txt\n",
+        b"a.txt\n\n# caf\xe9\nb.txt\n*.txt",
+        b"\xef\xbb\xbfa.txt\n\xef\xbb\xbfb.txt\n",
+    ],
+)
+def test_an_ignore_file_says_nothing_from_a_line_on_that_is_no_text(tmp_path: Path, name: str, text: bytes) -> None:
+    """And a mark before its first line belongs to none."""
+    write(tmp_path, {name: text, "a.txt": "x\n", "b.txt": "x\n"})
+    for command in ("te grep -l x", "te find . -name '*.txt'"):
+        assert search(command, tmp_path, guard="none").hits == ["b.txt"]
+
+
 @pytest.mark.proves("TE-FIND-REFUSED")
 @pytest.mark.parametrize(
     ("command", "error", "named"),

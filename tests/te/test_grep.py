@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -258,6 +260,55 @@ def test_what_lies_outside_a_root_does_not_decide_what_is_found_in_it(tmp_path: 
     assert search("te grep -l needle", {"out": tmp_path / "out"}).hits == ["out/a.txt"]
 
 
+REPOSITORIES = {
+    "dotfiles above a repository": {".gitignore": "*\n", ".git/HEAD": "", "here/.git/HEAD": "", "here/a.txt": ""},
+    "a part of one": {
+        ".gitignore": "*\n",
+        "r/.git/HEAD": "",
+        "r/.gitignore": "b.txt\n",
+        "r/here/a.txt": "",
+        "r/here/b.txt": "",
+    },
+    "a submodule": {
+        "here/.git/HEAD": "",
+        "here/.gitignore": "*.txt\n",
+        "here/m/.git": "gitdir: x\n",
+        "here/m/a.txt": "",
+    },
+    "no repository": {
+        ".gitignore": "b.txt\n",
+        "here/a.txt": "",
+        "here/b.txt": "",
+        "here/m/.gitignore": "c.txt\n",
+        "here/m/c.txt": "",
+    },
+    "excluded above": {"r/.git/info/exclude": "b.txt\n", "r/here/n/b.txt": "", "r/here/a.txt": ""},
+    "not by git": {
+        ".ignore": "b.txt\n",
+        "here/.git/HEAD": "",
+        "here/b.txt": "",
+        "here/n/.git": "x",
+        "here/n/b.txt": "",
+        "here/a.txt": "",
+    },
+}
+FOUND = {"a submodule": ["m/a.txt"]}
+
+
+@pytest.mark.proves("TE-HIDDEN", "TE-WORKSPACE", "TE-BUILT-IN")
+@pytest.mark.usefixtures("either_search")
+@pytest.mark.parametrize("layout", REPOSITORIES)
+def test_ignore_files_hold_as_far_as_those_who_read_them_say(tmp_path: Path, layout: str) -> None:
+    write(tmp_path / "above", {path: text or "needle\n" for path, text in REPOSITORIES[layout].items()})
+    (here,) = (tmp_path / "above").rglob("here")
+    assert search("te grep -l needle", here, guard="none").hits == FOUND.get(layout, ["a.txt"])
+    assert search("te find . -name '*.txt'", here, guard="none").hits == FOUND.get(layout, ["a.txt"])
+    if layout != "no repository" and not os.environ["TE_RG"]:
+        plain = [ripgrep.find(), "--no-config", "--no-ignore-global", "--files"]
+        seen = subprocess.run(plain, cwd=here, capture_output=True, text=True, check=True).stdout.split()
+        assert seen == FOUND.get(layout, ["a.txt"])
+
+
 @pytest.mark.proves("TE-HIDDEN", "TE-WORKSPACE")
 @pytest.mark.usefixtures("either_search")
 @pytest.mark.parametrize("guard", GUARDS)
@@ -363,3 +414,16 @@ def test_who_reads_gives_way_while_ripgrep_searches(
     before = os.sched_getscheduler(0)
     assert search("grep connect", tree, guard="none", cancelled=lambda: cancelled).code == 2 * cancelled
     assert seen[:2] == [os.SCHED_BATCH] * 2 and os.sched_getscheduler(0) == before == os.SCHED_OTHER
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has such a way to wait")
+@pytest.mark.proves("TE-GIVES-WAY")
+@pytest.mark.parametrize("refused", ["sched_getscheduler", "sched_setscheduler"])
+def test_where_nobody_may_give_way_it_is_searched_all_the_same(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(os, refused, refuse)
+    assert search("te grep connect", tree).meta["matches"] == 4

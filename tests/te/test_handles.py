@@ -9,7 +9,8 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,20 @@ def test_of_a_long_line_that_is_gone_the_handle_has_what_was_printed(tmp_path: P
     rest = search(f"te --handle {first.meta['handle']}", tree, **kept)
     assert sorted(rest.hits) == [f"a.js:1: needle{'y' * 293}…", f"b.js:1: needle{'z' * 9_000}"]
     assert rest.breadcrumb == "# TE: 1 long line cut: te cat -n FILE:LINE shows one whole"
+
+
+@pytest.mark.proves("TE-HANDLE", "TE-LONG-LINES")
+@pytest.mark.usefixtures("either_search")
+def test_a_line_that_has_taken_the_place_of_a_long_one_is_no_part_of_it(tmp_path: Path) -> None:
+    long = ["needle" + "y" * 3_000, "x" * 3_000 + "needle"]
+    tree = write(tmp_path / "tree", {"a.js": f"{long[0]}\nshort needle\n{long[1]}\n"})
+    kept = {"guard": "none", "session": "s", "folder": str(tmp_path / "kept")}
+    first = search("te grep needle", tree, **kept)
+    assert first.hits[2] == f"a.js:3: …{'x' * 80}needle…", "cut around the match"
+    write(tree, {"a.js": f"new\n{long[0]}\nshort needle\n{long[1]}\n"})
+    rest = search(f"te --handle {first.meta['handle']}", tree, **kept)
+    whole = [f"a.js:2: {long[0]}", f"a.js:4: {long[1]}"]
+    assert rest.hits == [*whole, f"a.js:3: {'x' * 299}…"], "what was printed of the one that is not there any more"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a FIFO")
@@ -343,3 +358,51 @@ def test_a_search_never_finds_what_te_keeps(tmp_path: Path, monkeypatch: pytest.
     found = te("find", ".", "--hidden", "--no-ignore", folder=tmp_path).stdout
     assert b"te_telemetry" not in found and b"res_" not in found.partition(b"# TE_END_META")[2]
     assert te("cat", ".llmc/te_telemetry.jsonl", folder=tmp_path).returncode == 2
+
+
+@pytest.mark.proves("TE-HANDLE", "TE-CONCURRENT")
+def test_chunks_that_are_asked_for_at_once_are_all_served(tmp_path: Path) -> None:
+    tree = write(tmp_path / "tree", {f"f{n}.py": f"needle {n}\n" * 500 for n in range(40)})
+    kept = {"guard": "none", "session": "s", "folder": str(tmp_path / "kept")}
+    for _ in range(3):
+        handle = search("te grep needle", tree, **kept).meta["handle"]
+        with ThreadPoolExecutor(8) as threads:
+            asked = [f"te --handle {handle} --chunk {number}" for number in range(1, 9)]
+            chunks = list(threads.map(lambda command: search(command, tree, **kept), asked))
+        assert [chunk.meta.get("chunk") for chunk in chunks] == list(range(1, 9))
+    assert not [path for path in (tmp_path / "kept").iterdir() if "." in path.name], "a draft, or a recipe"
+
+
+def _planted_fifo(path: Path, elsewhere: Path) -> None:
+    os.mkfifo(path)
+
+
+def _planted_link(path: Path, elsewhere: Path) -> None:
+    path.symlink_to(elsewhere)
+
+
+def _planted_text(path: Path, elsewhere: Path) -> None:
+    path.write_bytes(b"\xff\xfe no command\n")
+
+
+def _planted_recipe(path: Path, elsewhere: Path) -> None:
+    path.with_name(path.name + handles.RECIPE).write_bytes(b"grep\n\x00")
+
+
+def _planted_cut_recipe(path: Path, elsewhere: Path) -> None:
+    path.with_name(path.name + handles.RECIPE).write_bytes(b"")
+
+
+@pytest.mark.proves("TE-HANDLE-BAD", "TE-HANDLE-PRIVATE")
+@pytest.mark.skipif(os.name != "posix", reason="FIFOs and links")
+@pytest.mark.parametrize("plant", [_planted_fifo, _planted_link, _planted_text, _planted_recipe, _planted_cut_recipe])
+def test_what_te_has_not_written_is_behind_no_handle(tmp_path: Path, plant: Callable[[Path, Path], None]) -> None:
+    tree = write(tmp_path / "tree", {f"f{n}.py": "needle\n" * 50 for n in range(99)})
+    (tmp_path / "secret").write_text("grep\nSECRET\n")
+    kept = {"guard": "none", "session": "s", "folder": str(tmp_path / "kept")}
+    handle = search("te grep needle", tree, **kept).meta["handle"]
+    (recipe,) = (tmp_path / "kept").glob(f"*{handle}{handles.RECIPE}")
+    recipe.unlink()
+    plant(recipe.with_name(recipe.name.removesuffix(handles.RECIPE)), tmp_path / "secret")
+    answer = search(f"te --handle {handle}", tree, seconds=5.0, **kept)
+    assert answer.meta["error"] == "unknown_handle" and "SECRET" not in answer.text

@@ -16,6 +16,7 @@ import pytest
 
 from llm_do_mcp.sandbox import names
 from llm_do_mcp.te import grep, ripgrep, run
+from llm_do_mcp.te.settings import Settings
 from llm_do_mcp.te.text import real_path, shown_path
 from tests.te.searching import GUARDS, Answer, next_handle, read, search, te, write
 
@@ -159,12 +160,14 @@ def test_an_ignore_file_that_has_no_end_may_lie_where_nothing_is_seen(
 
 @POSIX
 @pytest.mark.proves("TE-SPECIAL-FILES")
-def test_an_ignore_file_that_has_no_end_may_lie_behind_a_link(tmp_path: Path) -> None:
+@pytest.mark.parametrize("outside", [True, False])
+def test_an_ignore_file_that_has_no_end_may_lie_behind_a_link(tmp_path: Path, outside: bool) -> None:
     write(tmp_path, {"in/a.txt": "needle\n", "out/b.txt": "needle\n"})
     (tmp_path / "in/link").symlink_to("../out")
     os.mkfifo(tmp_path / "out/.ignore")
-    answer = search("te grep -R needle", tmp_path / "in", guard="none", seconds=3)
-    assert answer.hits == ["a.txt:1: needle"]
+    settings = Settings({"workspace": {"allow_outside_root": outside}})
+    answer = search("te grep -R needle", tmp_path / "in", guard="none", settings=settings, seconds=3)
+    assert answer.hits == ["a.txt:1: needle", *(["link/b.txt:1: needle"] if outside else [])]
     assert "error" not in answer.meta and "skipped" not in answer.meta
 
 
@@ -203,6 +206,51 @@ def test_link_loops_do_not_hide_what_was_found(tmp_path: Path, guard: str) -> No
         assert answer.code == 0
     if guard == "none":
         assert answer.meta["errors"] >= 1, "with -R the loops are counted"
+
+
+@POSIX
+@pytest.mark.proves("TE-CONFINED", "TE-SPECIAL-FILES", "TE-BUILT-IN", "TE-NOTHING-SEARCHED")
+@pytest.mark.usefixtures("either_search")
+@pytest.mark.parametrize("alias", [".", "in"])
+@pytest.mark.parametrize("flags", ["-R", "-R -uu", "-R -g *", "-R --include=*[a-z]"])
+def test_a_link_that_leads_out_is_not_followed(tmp_path: Path, alias: str, flags: str) -> None:
+    """What is behind it would be an error, and take time."""
+    write(tmp_path, {"out/b": "needle\n", "in/d/a": "needle\n", "in/xab": "needle\n", "in/only/.h": "needle\n"})
+    (tmp_path / "out/self").symlink_to("self")
+    names = ["u", "[x]*", "{a,b}", "space ", "wide\u00a0", "!n", "# h", "q\\", "d/ü", "only/u", "line\n", ".out"]
+    for name in names:
+        (tmp_path / "in" / name).symlink_to(tmp_path / "out")
+    for name, target in {"to_u": "u", "to_d": "d", "to_to_d": "to_d", "b": "../out/b"}.items():
+        (tmp_path / "in" / name).symlink_to(target)
+    shown = "" if alias == "." else "in/"
+    answer = search(f"te grep {flags} needle", {alias: tmp_path / "in"}, guard="none")
+    found = {"d/a", "xab", "to_d/a", "to_to_d/a", *(("only/.h",) if flags != "-R" else ())}
+    assert sorted(answer.hits) == sorted(f"{shown}{name}:1: needle" for name in found)
+    assert not {"error", "errors", "skipped"} & set(answer.meta)
+    if flags == "-R":
+        nothing = search(f"te grep -R needle {shown}only", {alias: tmp_path / "in"}, guard="none")
+        assert nothing.meta["error"] == "nothing_searched" and "errors" not in nothing.meta
+
+
+@POSIX
+@pytest.mark.proves("TE-CONFINED")
+def test_a_link_that_leads_out_may_have_any_name(tmp_path: Path) -> None:
+    """No glob can hold this one: it is followed, and what is found there is left out all the same."""
+    write(tmp_path, {"out/b": "needle\n", "in/é": "needle\n", "in/a": "needle\n"})
+    os.symlink(tmp_path / "out", os.fsencode(tmp_path / "in") + b"/\xff\xfe")
+    assert search("te grep -R needle", tmp_path / "in", guard="none").hits == ["a:1: needle", "é:1: needle"]
+
+
+@POSIX
+@pytest.mark.proves("TE-CONFINED", "A108")
+@pytest.mark.usefixtures("either_search")
+def test_there_may_be_many_links_that_lead_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llm_do_mcp.te.astray.MOST_CHARACTERS", 3_000)
+    write(tmp_path, {"out/b": "needle\n", "in/a": "needle\n"})
+    for number in range(2_000):
+        (tmp_path / f"in/link{number}").symlink_to("../out")
+    answer = search("te grep -R needle", tmp_path / "in", guard="none")
+    assert answer.hits == ["a:1: needle"] and "error" not in answer.meta
 
 
 @pytest.mark.proves("A107", "TE-ERRORS", "TE-PATTERNS")

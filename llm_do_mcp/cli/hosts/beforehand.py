@@ -6,13 +6,11 @@ This is looked at in this process, with the place and the variables that a host 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import io
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from llm_do_mcp.cli.hosts import start
@@ -80,7 +78,8 @@ def _as_started(begun: start.Start) -> Iterator[None]:
 
 def _projects(told: Told | None) -> Iterator[Finding]:
     from llm_do_mcp.cli.projects import kept_in, state_of, together
-    from llm_do_mcp.runtime.state import exposed_keys, try_out
+    from llm_do_mcp.runtime.state import exposed_keys
+    from llm_do_mcp.runtime.tryout import try_out
 
     if told is None:
         yield Finding("note", "the command does not tell what is served: models and search were not looked at")
@@ -97,8 +96,7 @@ def _projects(told: Told | None) -> Iterator[Finding]:
     for project in projects:
         try:
             kept = state_of(project, kept_in(options.state_dir, project, several=len(projects) > 1))
-            try_out(kept)
-            runs = _recorded(kept)
+            runs = try_out(kept)
             yield Finding("ok", f"runs are recorded in {kept}")
             if exposed := exposed_keys(kept):
                 yield Finding("wrong", exposed)
@@ -109,14 +107,6 @@ def _projects(told: Told | None) -> Iterator[Finding]:
         yield from _folders(project, reached)
         yield from _models(project, reached, options.model, runs)
         yield from _search(project)
-
-
-def _recorded(folder: Path) -> frozenset[str]:
-    """The ids of the runs in a state folder."""
-    from llm_do_mcp.cli.projects import reading
-
-    with reading(folder) as store:
-        return frozenset(() if store is None else (run.id for run in asyncio.run(store.runs())))
 
 
 def _reached(project: Project) -> Collection[Worker]:

@@ -6,7 +6,6 @@ still the one that was read; a link to it (as people keep their configuration in
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import stat
@@ -15,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from llm_do_mcp import regular
 from llm_do_mcp.cli.hosts import jsonc
 from llm_do_mcp.cli.replacing import replacing
 from llm_do_mcp.errors import UsageError
@@ -76,10 +76,8 @@ def _object(path: Path, text: str) -> dict[str, Any]:
 
 
 def _bytes(path: Path) -> bytes | None:
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise UsageError(f"{path}: it is no file")
     try:
-        return path.read_bytes()
+        return regular.read(path)[0]
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -101,14 +99,22 @@ def _parsed(path: Path, text: str) -> Any:
 
 
 def _keep(path: Path) -> Path:
-    """A copy of a file beside it, under a name that no other copy has."""
+    """A copy of a file beside it, under a name that no other copy has.
+
+    Raises:
+        UsageError: There is no room for one.
+    """
     stem = f"{path.name}.{time.strftime('%Y%m%d-%H%M%S')}"
     for number in range(1, 1000):
         kept = path.with_name(f"{stem}.bak" if number == 1 else f"{stem}-{number}.bak")
-        with contextlib.suppress(FileExistsError):
+        try:
             os.close(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             shutil.copy2(path, kept)
-            return kept
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise UsageError(f"{path}: no copy of it can be kept beside it: {error.strerror or error}") from None
+        return kept
     raise UsageError(f"{path.parent}: too many copies of {path.name}; remove some")
 
 

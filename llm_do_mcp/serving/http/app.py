@@ -25,7 +25,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from llm_do_mcp.serving.caller import SCOPES
+from llm_do_mcp.serving.caller import LETS_IN, SCOPES
 from llm_do_mcp.serving.hardened import HardenedServer
 from llm_do_mcp.serving.http.address import HostNames
 from llm_do_mcp.serving.http.ids import OneEach
@@ -76,7 +76,7 @@ def application(server: HardenedServer, names: HostNames, authentication: Authen
             resource, issuers = authentication.resource, [authentication.issuer]
             metadata = build_resource_metadata_url(resource)
             routes += create_protected_resource_routes(resource, issuers, scopes_supported=list(SCOPES))
-        endpoint = RequireAuthMiddleware(endpoint, ["call"], metadata)
+        endpoint = RequireAuthMiddleware(endpoint, [LETS_IN], metadata)
         middleware = [
             Middleware(AuthenticationMiddleware, backend=BearerAuthBackend(authentication.verifier)),
             Middleware(AuthContextMiddleware),

@@ -1,15 +1,20 @@
-"""Keeps the requests of one session apart.
+"""Keeps the requests of one session apart, and lets nobody answer a question who may not, or may not any more.
 
 The SDK's transport finds the stream of a request by its id. Of two that have the same one, the answer that is there
 first would go out as the second's, and whoever waits for the first would wait for ever. So as long as one has no answer
 no other one gets its id. Requests of 2026-07-28 stand alone, without a session.
+
+A session's answer to a question is taken by the call that asked, which knows its own caller only; so whether who brings
+it may approve is asked here, as it comes. In 2026-07-28 answers come with a call of their own.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from typing import Any
 
 import pydantic_core
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
@@ -19,10 +24,11 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from llm_do_mcp.runtime.display import cut, escape
+from llm_do_mcp.serving.caller import caller
 
 
 class OneEach:
-    """Refuses a request whose id another one of its session still has.
+    """Refuses a request whose id another one of its session still has, and an answer of who may not approve.
 
     Args:
         inside: What answers requests. Bodies come in one piece, or their client has left.
@@ -45,7 +51,11 @@ class OneEach:
             return read.pop() if read else await receive()
 
         session = Headers(scope=scope).get(MCP_SESSION_ID_HEADER)
-        if session is None or (identifier := _id(read[0].get("body", b""))) is None:
+        said = {} if session is None else _message(read[0].get("body", b""))
+        if _decides(said) and not caller().may("approve"):
+            await Response("The token has no scope approve, without which nobody answers", 403)(scope, again, send)
+            return
+        if session is None or (identifier := _id(said)) is None:
             await self._inside(scope, again, send)
             return
         one = session, identifier
@@ -80,14 +90,25 @@ class _Open:
     left: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-def _id(body: bytes) -> str | None:
-    """The id of a request, as the transport tells them apart; None for what is none."""
+def _message(body: bytes) -> dict[str, Any]:
+    """What a body holds; empty for what is no message."""
     try:
         message = pydantic_core.from_json(body)
     except ValueError:
-        return None
-    asks = isinstance(message, dict) and "method" in message and isinstance(message.get("id"), int | str)
+        return {}
+    return message if isinstance(message, dict) else {}
+
+
+def _id(message: Mapping[str, Any]) -> str | None:
+    """The id of a request, as the transport tells them apart; None for what is none."""
+    asks = "method" in message and isinstance(message.get("id"), int | str)
     return str(message["id"]) if asks else None
+
+
+def _decides(message: Mapping[str, Any]) -> bool:
+    """Whether it is an answer to a question; one to anything else that a server may ask of a client has no action."""
+    result = message.get("result")
+    return isinstance(result, dict) and "action" in result
 
 
 def _refusal(identifier: str) -> Response:

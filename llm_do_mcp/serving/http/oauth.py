@@ -15,10 +15,8 @@ from pydantic import AnyHttpUrl, ConfigDict, TypeAdapter, ValidationError
 
 from llm_do_mcp.errors import UsageError
 from llm_do_mcp.serving.http.address import LOOPBACK_NAMES
-from llm_do_mcp.serving.http.keys import Keys
+from llm_do_mcp.serving.http.keys import ALGORITHMS, Keys
 
-ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""Signatures with a public key only: a token that is signed with what everybody may read proves nothing."""
 LEEWAY_S = 30
 _ADDRESS = TypeAdapter(AnyHttpUrl, config=ConfigDict(url_preserve_empty_path=True))
 """As it was given: with a `/` at its end an issuer would be another one."""
@@ -73,14 +71,14 @@ class Tokens:
         """Who has this token; None for one that is not valid, or that cannot be checked now."""
         try:
             header = jwt.get_unverified_header(token)
-            if header.get("alg") not in ALGORITHMS or not isinstance(kid := header.get("kid"), str):
+            if header.get("alg") not in ALGORITHMS:
                 return None  # before anything is fetched for it
-            if (key := await self._keys.find(kid)) is None:
+            if (key := await self._keys.find(header.get("kid"))) is None:
                 return None
             claims: dict[str, Any] = jwt.decode(
                 token,
                 key.key,
-                algorithms=list(ALGORITHMS),
+                algorithms=key.algorithms,
                 audience=self._issuer.audience,
                 issuer=self._issuer.issuer,
                 leeway=LEEWAY_S,
@@ -103,6 +101,7 @@ def _subject(claims: dict[str, Any]) -> str:
     subject = claims["sub"]
     if not isinstance(subject, str) or not subject.strip():
         raise ValueError("a token that is nobody's")
+    subject.encode()  # half a surrogate pair is no text: nothing could be recorded as this principal's
     return subject
 
 

@@ -17,6 +17,7 @@ from functools import partial
 from types import FrameType
 from typing import Any
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -226,6 +227,18 @@ class _Impatient(H11Protocol):
         self._joined.flush()
         super().on_response_complete()
         self._wait()
+
+    def send_400_response(self, msg: str) -> None:
+        # Of a request only the head may have made sense: what answers that has nobody to tell it to, or has done so.
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        self.logger.warning("Unsupported upgrade request.")  # nor would another package help, as uvicorn's words are
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from mcp.server.auth.provider import AccessToken
 
+from llm_do_mcp import regular
 from llm_do_mcp.errors import UsageError
 from llm_do_mcp.serving.caller import SCOPES
 from llm_do_mcp.serving.trouble import Trouble
@@ -59,11 +60,10 @@ class TokenFile:
 
     def _look(self) -> None:
         try:
-            status = self._path.stat()
-            state = (status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode)
-            if state == self._state:
+            if _state(self._path.stat()) == self._state:
                 return
-            text = self._path.read_text("utf-8")
+            data, status = regular.read(self._path)
+            text = data.decode("utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is no text"
             raise UsageError(
@@ -72,7 +72,12 @@ class TokenFile:
         if sys.platform != "win32" and status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise UsageError(f"--tokens {self._path}: others can read or write it; chmod 600 it")
         self._known = _parsed(text, str(self._path))
-        self._state = state
+        self._state = _state(status)
+
+
+def _state(status: os.stat_result) -> tuple[int, ...]:
+    """What is another after a change."""
+    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode
 
 
 def _parsed(text: str, path: str) -> dict[str, AccessToken]:
