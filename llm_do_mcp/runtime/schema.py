@@ -33,15 +33,14 @@ def problem(schema: Mapping[str, Any], value: Any) -> str | None:
     from referencing.exceptions import Unresolvable
 
     try:
-        if (endless := next(_endless(value), None)) is not None:
-            return _line(endless, "must be a finite number, as all are that JSON has")
         errors = list(_validators.of(schema).iter_errors(value))
+        endless = next(_endless(value), None)
     except RecursionError:
         return "the value is nested too deeply to be checked"
     except Unresolvable as nowhere:
         return f"the schema refers to {cut(escape(str(nowhere.ref)), 200)}, which is not in it"
     if not errors:
-        return None
+        return None if endless is None else _line(endless, "must be a finite number, as all are that JSON has")
     from jsonschema.exceptions import best_match
 
     error = best_match(_meant(errors))
