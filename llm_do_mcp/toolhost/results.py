@@ -60,11 +60,14 @@ def clean(value: Any) -> Any:
 
 
 def _is_clean(value: Any) -> bool:
-    if isinstance(value, str):
-        return value.isascii() or _SURROGATE.search(value) is None
-    if isinstance(value, dict):
-        return all(map(_is_clean, value)) and all(map(_is_clean, value.values()))
-    return not isinstance(value, list) or all(map(_is_clean, value))
+    # A loop for each object or array, since every answer goes through this.
+    for item in (*value, *value.values()) if isinstance(value, dict) else value if isinstance(value, list) else ():
+        if isinstance(item, str):
+            if not item.isascii() and _SURROGATE.search(item) is not None:
+                return False
+        elif not _is_clean(item):
+            return False
+    return True
 
 
 def _written_out(match: re.Match[str]) -> str:
