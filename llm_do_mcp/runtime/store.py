@@ -369,7 +369,7 @@ class Store:
                 continue
             if db is None:  # what was in the way may be gone the next time that something is asked
                 try:
-                    db = self._open()
+                    db = self._connected()
                 except (OSError, RunError, sqlite3.Error) as error:
                     for job in jobs:
                         job.reply(None, cannot_be_opened(self.path, error))
@@ -392,7 +392,7 @@ class Store:
             if connection is not None:
                 connection.close()
 
-    def _open(self) -> sqlite3.Connection:
+    def _connected(self) -> sqlite3.Connection:
         """Open the file for the thread, and then for the event loop."""
         with contextlib.ExitStack() as failed:
             db = failed.enter_context(contextlib.closing(_open(self.path, self._within_s)))

@@ -16,6 +16,7 @@ import stat
 import time
 from contextlib import suppress
 
+from llm_do_mcp.te.regular import opened
 from llm_do_mcp.te.settings import KEPT
 
 TYPE_CHECKING = False
@@ -33,7 +34,6 @@ RECIPE = ".recipe"
 """The ending of a file that a text is made from."""
 _DIGITS = 16
 _HEXADECIMAL = frozenset("0123456789abcdef")
-_READ = os.O_RDONLY | sum(getattr(os, f"O_{name}", 0) for name in ("CLOEXEC", "BINARY", "NOFOLLOW", "NONBLOCK"))
 NOT_OURS = (ValueError, EOFError, TypeError, KeyError)
 """What comes of reading something that was not written here: what a crash has left, or somebody else."""
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -94,13 +94,10 @@ class Handles:
     def _open(self, name: str) -> tuple[str, BinaryIO] | None:
         try:
             path = self._path(name)
-            handle = os.open(path, _READ)
+            file = open(opened(path, links=False), "rb")  # noqa: SIM115 - the caller closes it
         except FileNotFoundError:
             return None
-        file = open(handle, "rb")  # noqa: SIM115 - the caller closes it
         try:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise OSError("not a regular file")
             os.utime(path)  # in use: among the newest
             return file.readline().decode().rstrip("\n"), file
         except BaseException:

@@ -15,6 +15,7 @@ import os
 import stat
 
 from llm_do_mcp.te.envelope import TeError
+from llm_do_mcp.te.regular import NO_LINKS, opened
 from llm_do_mcp.te.text import one_line, real_path, shown_path
 
 TYPE_CHECKING = False
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 _BY_HANDLE = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 _FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
-_FILE_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 HANDLES = "/proc/self/fd"
 """Where another program finds the folders that it was handed, by number (Linux)."""
 
@@ -103,10 +102,10 @@ class Root:
     def open(self, relative: str) -> int:
         """A handle on a regular file, for reading. Never waits for a FIFO; raises `OSError`."""
         if self.handle is None:
-            return _regular_file(self._join(relative))
+            return opened(self._join(relative))
         folder, name = self._enter(relative)
         try:
-            return _regular_file(name, folder)
+            return opened(name, folder=folder, links=False)
         finally:
             os.close(folder)
 
@@ -119,7 +118,7 @@ class Root:
             return Folder("", os.open(".", _FOLDER_FLAGS, dir_fd=self.handle), guarded=True)
         above, name = self._enter(relative)
         try:
-            return Folder("", os.open(name, _FOLDER_FLAGS | _NO_LINKS, dir_fd=above), guarded=True)
+            return Folder("", os.open(name, _FOLDER_FLAGS | NO_LINKS, dir_fd=above), guarded=True)
         finally:
             os.close(above)
 
@@ -134,7 +133,7 @@ class Root:
         at = os.dup(self.handle)
         for folder in folders:
             try:
-                below = os.open(folder, _FOLDER_FLAGS | _NO_LINKS, dir_fd=at)
+                below = os.open(folder, _FOLDER_FLAGS | NO_LINKS, dir_fd=at)
             except NotADirectoryError as error:
                 if stat.S_ISLNK(os.stat(folder, dir_fd=at, follow_symlinks=False).st_mode):
                     raise IsLink(relative) from error
@@ -195,7 +194,7 @@ class Folder:
     def enter(self, name: str) -> Folder:
         """A folder in it; raises `OSError`, also for a link."""
         if self._handle is not None:
-            return Folder("", os.open(name, _FOLDER_FLAGS | _NO_LINKS, dir_fd=self._handle), guarded=self._guarded)
+            return Folder("", os.open(name, _FOLDER_FLAGS | NO_LINKS, dir_fd=self._handle), guarded=self._guarded)
         path = f"{self._path}/{name}"
         if self._guarded and os.path.islink(path):
             raise IsLink(name)
@@ -219,7 +218,7 @@ class Folder:
         """The first bytes of a regular file in it, as text; None if there is no such file."""
         try:
             path = name if self._handle is not None else f"{self._path}/{name}"
-            with open(_regular_file(path, self._handle), "rb") as file:
+            with open(opened(path, folder=self._handle, links=self._handle is None), "rb") as file:
                 return os.fsdecode(file.read(most))
         except OSError:
             return None
@@ -228,18 +227,6 @@ class Folder:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
-
-
-def _regular_file(path: str, folder: int | None = None) -> int:
-    """A handle on a regular file, for reading: by its path, or by its name in a folder, where it is no link.
-
-    Never waits for a FIFO; raises `OSError`.
-    """
-    handle = os.open(path, _FILE_FLAGS if folder is None else _FILE_FLAGS | _NO_LINKS, dir_fd=folder)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise OSError("not a regular file")
-    return handle
 
 
 def kind_of(mode: int) -> str:

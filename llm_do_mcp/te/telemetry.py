@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import time
 from contextlib import suppress
+
+from llm_do_mcp.te.regular import opened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ SCORES = {"proceeds": 2, "uses_handle": 1, "repeats": -1, "asks_for_help": -2}
 that sees it may append such an event."""
 TAIL = 256 << 10
 """Bytes at the end of a log in which the command before is looked for."""
-_OPENED = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 _TEXTS = {"command": ("id", "session_id", "cmd", "mode"), "next_action": ("of", "action")}
 """The kinds of events, and what is a text in each."""
 _MOST_ARGUMENTS = 50
@@ -72,12 +72,7 @@ class Log:
                         yield event
 
     def _open(self, flags: int) -> BinaryIO:
-        """The file, where it is one: a pipe in its place would make every command wait for whoever reads it."""
-        handle = os.open(self._path, flags | _OPENED, 0o600)
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            os.close(handle)
-            raise OSError("not a regular file")
-        return open(handle, "rb")
+        return open(opened(self._path, flags, links=False), "rb")
 
     def record(self, event: Event) -> None:
         """Write a command's event, and before it what the command shows about the one before it in the session."""

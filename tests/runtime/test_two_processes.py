@@ -115,6 +115,15 @@ class Driver:
         self.process.communicate()
 
 
+def begun(project: Path, closing: ExitStack) -> tuple[Driver, str, str]:
+    """A process that drives a new run, that run, and the question that it has come to."""
+    driver = Driver(project, "new")
+    closing.callback(driver.close)
+    driver.go()
+    _, run = driver.heard().split()
+    return driver, run, driver.asked()
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     write(tmp_path, PROJECT)
@@ -141,11 +150,7 @@ async def no_body(run: object) -> None:
 async def test_one_drives_the_other_answers_and_takes_over_when_the_first_is_killed(
     project: Path, closing: ExitStack
 ) -> None:
-    first = Driver(project, "new")
-    closing.callback(first.close)
-    first.go()
-    _, run = first.heard().split()
-    question = first.asked()
+    first, run, question = begun(project, closing)
 
     # The other cannot drive it, and answers through the store; the first goes on with that.
     second = Driver(project, run)
@@ -177,11 +182,7 @@ async def test_one_drives_the_other_answers_and_takes_over_when_the_first_is_kil
 
 @pytest.mark.proves("RUN-CANCEL-ELSEWHERE", "TWO-PROCESSES")
 async def test_a_run_is_cancelled_by_the_process_that_drives_it(project: Path, closing: ExitStack) -> None:
-    first = Driver(project, "new")
-    closing.callback(first.close)
-    first.go()
-    _, run = first.heard().split()
-    first.asked()
+    first, run, _ = begun(project, closing)
     async with engine(project / ".llm-do", no_body) as other:
         assert await other.stop(run, "cancelled by the test")
         done = await other.outcome(run)
@@ -200,11 +201,7 @@ async def test_who_goes_on_with_a_run_that_was_to_be_cancelled_cancels_it(
     project: Path, closing: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("llm_do_mcp.runtime.engine.CANCELLED_WITHIN_S", 0.1)
-    first = Driver(project, "new")
-    closing.callback(first.close)
-    first.go()
-    _, run = first.heard().split()
-    question = first.asked()
+    first, run, question = begun(project, closing)
     os.kill(first.process.pid, signal.SIGSTOP)  # it lives, and looks at nothing
     async with engine(project / ".llm-do", no_body) as other:
         assert not await other.stop(run, "cancelled by the test")
@@ -219,11 +216,7 @@ async def test_who_goes_on_with_a_run_that_was_to_be_cancelled_cancels_it(
 
 @pytest.mark.proves("TWO-PROCESSES")
 async def test_of_many_that_want_to_take_a_run_over_exactly_one_does(project: Path, closing: ExitStack) -> None:
-    first = Driver(project, "new")
-    closing.callback(first.close)
-    first.go()
-    _, run = first.heard().split()
-    first.asked()
+    first, run, _ = begun(project, closing)
     first.kill()
     others = [Driver(project, run) for _ in range(4)]
     for other in others:

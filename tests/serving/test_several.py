@@ -129,6 +129,21 @@ def test_one_name_for_two_projects_is_refused(tmp_path: Path) -> None:
     assert all(str(root) in str(refused.value) for root in roots) and "`name`" in str(refused.value)
 
 
+def refusal(command: list[str]) -> str:
+    """What a program says that does not start."""
+    done = subprocess.run(
+        command,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, ""), done
+    return done.stderr
+
+
 @pytest.mark.proves("SEVERAL-CLASH")
 def test_one_name_for_two_tools_is_refused_by_server_and_list(tmp_path: Path) -> None:
     """Also where one of them is published only once a mistake is mended: calls would go to one, or to the other."""
@@ -137,16 +152,7 @@ def test_one_name_for_two_tools_is_refused_by_server_and_list(tmp_path: Path) ->
     other = shop(tmp_path / "two", name="a_b", exports=["*"], files={"workers/ready.worker": worker()})
     said = f"two tools would be called 'a_b_ready', of the projects {one} and {other}"
     for program in ([*SERVE], [*LLM_DO, "list"]):
-        done = subprocess.run(
-            [*program, one, other],
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-        assert (done.returncode, done.stdout) == (2, "") and said in done.stderr, done
+        assert said in refusal([*program, str(one), str(other)])
 
 
 @pytest.mark.proves("SEVERAL-TWICE")
@@ -315,16 +321,7 @@ async def test_the_runs_of_others_do_not_wait_for_a_lock(tmp_path: Path, mode: s
 def test_a_project_that_cannot_be_loaded_is_named(tmp_path: Path, program: list[str]) -> None:
     north, south = two(tmp_path)
     (south / "project.yaml").write_text("nmae: x\n")
-    done = subprocess.run(
-        [*program, north, south],
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (2, "") and f": {south}: project.yaml:1:1: unknown key" in done.stderr
+    assert f": {south}: project.yaml:1:1: unknown key" in refusal([*program, str(north), str(south)])
 
 
 @pytest.mark.proves("SEVERAL-WHICH")

@@ -16,8 +16,6 @@ MAX_DEPTH = 200
 
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"(?:[ \t\r\n]|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_HALF = re.compile(r"[\ud800-\udfff]")
-"""Half a surrogate pair, which a text can hold in its escaped form only."""
 _PLAIN = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
@@ -124,7 +122,7 @@ def _insert(text: str, into: _Value, name: str, value: Any) -> str:
 
 def _render(text: str, value: Any, indent: str) -> str:
     dumped = json.dumps(value, ensure_ascii=False, indent=_unit(text))
-    lines = _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", dumped).split("\n")
+    lines = dumped.encode(errors="backslashreplace").decode().split("\n")  # half a pair of surrogates stays escaped
     return (("\r\n" if "\r\n" in text else "\n") + indent).join(lines)
 
 
