@@ -849,6 +849,7 @@ section(
         "A095": "A session is there for who opened it until it is ended; an unknown one is told apart from none.",
         "A096": "At a signal the server is gone within five seconds, whatever hangs on it; who vanishes is cancelled.",
         "A097": "An address that other machines can reach is refused as long as callers are not asked who they are.",
+        "HTTP-ALONE": "What a session soon has an answer to is answered with it alone, the rest with a stream.",
         "HTTP-CANCEL": "A run is cancelled at every instance, by its principal only, whichever of them drives it.",
         "HTTP-CLOSED": "A command line that would serve nobody, or anybody, starts nothing and says what to write.",
         "HTTP-END": "A call in flight at the end says how its result is had, and its run goes on with the next server.",

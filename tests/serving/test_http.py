@@ -20,7 +20,7 @@ import pytest
 from llm_do_mcp.cli.serve import main, parser
 from llm_do_mcp.errors import UsageError
 from llm_do_mcp.serving.http import serve as serving
-from llm_do_mcp.serving.http import unread
+from llm_do_mcp.serving.http import sessions, unread
 from llm_do_mcp.serving.http.address import Address, HostNames, names, parse
 from tests.models.messages_server import MessagesServer, message
 from tests.serving.clients import (
@@ -247,6 +247,20 @@ def test_an_address_is_its_own_name_unless_it_is_everywhere() -> None:
 
 # ---- sessions
 
+
+@asynccontextmanager
+async def over_http(root: Path) -> AsyncIterator[int]:
+    """A server in this process: its port."""
+    listening = serving.Listening.at("127.0.0.1:0")
+    async with served(root) as server:
+        task = asyncio.create_task(server.run_http_async(listening))
+        try:
+            yield listening.address.port
+        finally:
+            task.cancel()
+            await asyncio.wait((task,))
+
+
 Post = Callable[[dict[str, Any], str | None], Awaitable[httpx2.Response]]
 
 
@@ -312,6 +326,27 @@ async def test_of_two_requests_with_one_id_the_first_is_answered(tmp_path: Path,
         assert "slow but sure" in (await first).text
         for _ in range(20):  # as soon as the answer is there, the id is free
             assert "tools" in (await post({"id": 7, "method": "tools/list"}, session)).text
+
+
+@pytest.mark.proves("A096", "HTTP-ALONE")
+@pytest.mark.parametrize("alone_within_s", [0.0, PATIENCE_S])
+async def test_a_call_of_a_session_that_is_ended_waits_no_longer(
+    tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch, alone_within_s: float
+) -> None:
+    monkeypatch.setattr(sessions, "ALONE_WITHIN_S", alone_within_s)
+    call = {"method": "tools/call", "params": {"name": "shop", "arguments": GO}}
+    async with over_http(tmp_path) as port, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
+        url = f"http://127.0.0.1:{port}/mcp"
+        post = posting(http, url)
+        session = await hello(post)
+        called = asyncio.create_task(post({"id": 7, **call}, session))
+        await gate.begun()
+        assert (await http.delete(url, headers={"Mcp-Session-Id": session})).status_code == 200
+        answer = await called
+        if alone_within_s:
+            assert answer.status_code == 404 and "terminated" in answer.json()["error"]["message"]
+        else:  # a stream, which had begun
+            assert answer.status_code == 200 and "data:" not in answer.text
 
 
 # ---- the end
@@ -442,19 +477,6 @@ async def test_an_answer_is_not_held_back(address: str) -> None:
         _, writer = await asyncio.open_connection(listening.address.host, listening.address.port)
         assert await at_once
         writer.close()
-
-
-@asynccontextmanager
-async def over_http(root: Path) -> AsyncIterator[int]:
-    """A server in this process: its port."""
-    listening = serving.Listening.at("127.0.0.1:0")
-    async with served(root) as server:
-        task = asyncio.create_task(server.run_http_async(listening))
-        try:
-            yield listening.address.port
-        finally:
-            task.cancel()
-            await asyncio.wait((task,))
 
 
 @pytest.mark.proves("HTTP-SLOW")

@@ -19,7 +19,7 @@ import anyio
 import httpx2
 import pytest
 
-from tests.serving.clients import GO, HANDSHAKE, PATIENCE_S, YES, Person, named, shop, text, turn, worker, write
+from tests.serving.clients import GO, HANDSHAKE, PATIENCE_S, YES, Gate, Person, named, shop, text, turn, worker, write
 from tests.serving.web import Serve, bearer, body, headers, token, visitor
 
 pytestmark = pytest.mark.anyio
@@ -68,14 +68,24 @@ class Session:
 
     @asynccontextmanager
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
-        """Call a tool: the messages on the stream of the call."""
+        """Call a tool: the messages that it is answered with."""
         async with self.request("tools/call", {"name": tool, "arguments": arguments}) as answer:
-            yield (json.loads(line[5:]) async for line in answer.aiter_lines() if line.startswith("data:"))
+            yield _messages(answer)
 
     async def result(self, tool: str, arguments: Mapping[str, Any]) -> str:
         """The text that a call has as its result, and nothing comes before it."""
         async with self.call(tool, arguments) as messages:
             return said(await anext(messages))
+
+
+async def _messages(answer: httpx2.Response) -> AsyncIterator[dict[str, Any]]:
+    if answer.headers["content-type"] == "application/json":
+        await answer.aread()
+        yield answer.json()
+        return
+    async for line in answer.aiter_lines():
+        if line.startswith("data:"):
+            yield json.loads(line[5:])
 
 
 def said(message: Mapping[str, Any]) -> str:
@@ -153,6 +163,23 @@ async def test_a_question_that_its_call_leaves_behind_is_withdrawn_on_the_other_
         await client.call_tool("run_cancel", {"run_id": named(handed_over, "run_id")})
         with anyio.fail_after(PATIENCE_S):
             await person.withdrawn.wait()
+
+
+@pytest.mark.proves("HTTP-ALONE")
+async def test_an_answer_that_is_soon_there_comes_alone(tmp_path: Path, serve: Serve) -> None:
+    async with session(serve(shop(tmp_path)).url, {}) as client, client.request("tools/list", {}) as answer:
+        assert answer.headers["content-type"] == "application/json" and answer.headers["mcp-session-id"]
+        assert "tools" in json.loads(await answer.aread())["result"]
+
+
+@pytest.mark.proves("HTTP-ALONE")
+async def test_what_takes_its_time_is_a_stream_before_it_has_an_answer(
+    tmp_path: Path, gate: Gate, serve: Serve
+) -> None:
+    async with session(serve(tmp_path).url, {}) as client, client.call("shop", GO) as messages:  # which has begun now
+        gate.open()
+        assert said(await anext(messages)) == "slow but sure"
+        assert [message async for message in messages] == []
 
 
 # ---- what is kept

@@ -4,6 +4,7 @@ are, and `/health` for whatever watches the server.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ from sse_starlette.sse import AppStatus
 from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.middleware.authentication import AuthenticationMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -28,8 +29,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from llm_do_mcp.serving.caller import LETS_IN, SCOPES
 from llm_do_mcp.serving.hardened import HardenedServer
 from llm_do_mcp.serving.http.address import HostNames
-from llm_do_mcp.serving.http.ids import OneEach
-from llm_do_mcp.serving.http.sessions import forget_answers
+from llm_do_mcp.serving.http.sessions import answers_alone
 from llm_do_mcp.serving.room import Room
 from llm_do_mcp.toolhost.results import clean
 
@@ -65,8 +65,7 @@ def application(server: HardenedServer, names: HostNames, authentication: Authen
     at_our_door = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     server.streamable_http_app(streamable_http_path=PATH, transport_security=at_our_door)
     manager = server.session_manager
-    manager.asgi_app.app = OneEach(manager.asgi_app.app)  # behind what puts bodies together, and limits them
-    forget_answers(manager)
+    answers_alone(manager)
     endpoint: ASGIApp = StreamableHTTPASGIApp(manager)
     routes: list[Route] = []
     middleware: list[Middleware] = []
@@ -116,7 +115,8 @@ class _Door:
             answer = Response("The Host header does not name this server; see --allowed-host", 421)
         elif (origin := headers.get("origin")) and not self._names.have_page(origin):
             answer = Response("The Origin header names a page that is not this server's; see --allowed-host", 403)
-        await answer(scope, receive, send)
+        with contextlib.suppress(ClientDisconnect):  # who leaves in the middle of a request waits for no answer
+            await answer(scope, receive, send)
 
 
 async def _health(_: Request) -> Response:
