@@ -852,6 +852,7 @@ section(
         "HTTP-ALONE": "What a session soon has an answer to is answered with it alone, the rest with a stream.",
         "HTTP-CANCEL": "A run is cancelled at every instance, by its principal only, whichever of them drives it.",
         "HTTP-CLOSED": "A command line that would serve nobody, or anybody, starts nothing and says what to write.",
+        "HTTP-DIRECT": "A read of 2026-07-28 that asks nobody is answered directly; whatever may ask is not.",
         "HTTP-END": "A call in flight at the end says how its result is had, and its run goes on with the next server.",
         "HTTP-ERAS": "Both eras list, call, ask and are answered over HTTP, as over stdio.",
         "HTTP-FORGETS": "A session that is kept open keeps nothing of what it has answered.",

@@ -91,6 +91,10 @@ class HardenedServer(MCPServer[None]):
         """Whether calls of a tool may take as long as a worker does, or a person who is asked."""
         raise NotImplementedError
 
+    def is_short(self, tool: str) -> bool:
+        """Whether calls of a tool read one file and ask nobody."""
+        raise NotImplementedError
+
     # ---- how it runs
 
     def guard(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from llm_do_mcp.errors import ProjectError
@@ -96,6 +97,14 @@ class Published:
     def lasts(self) -> bool:
         """Whether a call of it may take as long as a worker does, or a person who is asked."""
         return self.is_worker or not self.read_only or self.name in FOLLOWING
+
+    @cached_property
+    def is_short(self) -> bool:
+        """Whether a call of it reads one file and asks nobody."""
+        read = self.declaration
+        if read is None or read.name != "files.read":
+            return False
+        return not any(rule.decision == "ask" and rule.speaks_of(read, "client") for rule in self.rules)
 
     @property
     def scope(self) -> Scope:

@@ -19,7 +19,21 @@ import anyio
 import httpx2
 import pytest
 
-from tests.serving.clients import GO, HANDSHAKE, PATIENCE_S, YES, Gate, Person, named, shop, text, turn, worker, write
+from tests.serving.clients import (
+    GO,
+    HANDSHAKE,
+    PATIENCE_S,
+    READ,
+    YES,
+    Gate,
+    Person,
+    named,
+    shop,
+    text,
+    turn,
+    worker,
+    write,
+)
 from tests.serving.web import Serve, bearer, body, headers, token, visitor
 
 pytestmark = pytest.mark.anyio
@@ -40,22 +54,22 @@ class Session:
 
     def __init__(self, http: httpx2.AsyncClient, url: str, session: str = "", token: str | None = None) -> None:
         self._http, self._url, self._ids, self._token = http, url, 0, token
-        self._headers = {"Accept": "application/json, text/event-stream", **bearer(token)}
+        self.headers = {"Accept": "application/json, text/event-stream", **bearer(token)}
         if session:
-            self._headers |= {"Mcp-Session-Id": session, "MCP-Protocol-Version": VERSION}
+            self.headers |= {"Mcp-Session-Id": session, "MCP-Protocol-Version": VERSION}
 
     async def opened(self, capabilities: Mapping[str, Any]) -> Session:
         info = {"name": "tests", "version": "1"}
         params = {"protocolVersion": VERSION, "capabilities": capabilities, "clientInfo": info}
         hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
-        answer = await self._http.post(self._url, json=hello, headers=self._headers)
+        answer = await self._http.post(self._url, json=hello, headers=self.headers)
         session = Session(self._http, self._url, answer.headers["mcp-session-id"], self._token)
         await session.send({"method": "notifications/initialized"})
         return session
 
     async def send(self, message: Mapping[str, Any], status: int = 202) -> None:
         """Send what has no answer; `status` is what is said to that."""
-        answer = await self._http.post(self._url, json={"jsonrpc": "2.0", **message}, headers=self._headers)
+        answer = await self._http.post(self._url, json={"jsonrpc": "2.0", **message}, headers=self.headers)
         assert answer.status_code == status
 
     @asynccontextmanager
@@ -63,7 +77,7 @@ class Session:
         """Send a request: its answer, of which nothing is read yet."""
         self._ids += 1
         sent = {"jsonrpc": "2.0", "id": self._ids, "method": method, "params": params}
-        async with self._http.stream("POST", self._url, json=sent, headers=self._headers) as answer:
+        async with self._http.stream("POST", self._url, json=sent, headers=self.headers) as answer:
             yield answer
 
     @asynccontextmanager
@@ -180,6 +194,49 @@ async def test_what_takes_its_time_is_a_stream_before_it_has_an_answer(
         gate.open()
         assert said(await anext(messages)) == "slow but sure"
         assert [message async for message in messages] == []
+
+
+# ---- in 2026-07-28
+
+PLAIN = "application/json"
+"""What a client takes that can read no stream: it is answered where there is none, and else refused."""
+
+
+@pytest.mark.proves("HTTP-DIRECT")
+@pytest.mark.parametrize("together", [False, True])
+async def test_a_read_that_asks_nobody_has_no_stream(tmp_path: Path, serve: Serve, together: bool) -> None:
+    service = serve(shop(tmp_path / "shop"), beside=[shop(tmp_path / "other", name="other")] if together else [])
+    read = {**READ, "name": "shop_files_in_read_text" if together else READ["name"]}
+    sent = headers("tools/call", read["name"], Accept=PLAIN)
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
+        answer = await http.post(service.url, json=body("tools/call", read), headers=sent)
+        assert answer.status_code == 200 and said(answer.json()) == "three pears\n"
+        other = body("tools/call", {"name": "shop", "arguments": GO})
+        assert (await http.post(service.url, json=other, headers=sent)).status_code == 400, "the head names a read"
+        named = headers("tools/call", "shop", Accept=PLAIN)
+        assert (await http.post(service.url, json=other, headers=named)).status_code == 406
+
+
+@pytest.mark.proves("HTTP-DIRECT")
+async def test_whoever_may_be_asked_of_a_read_has_one(tmp_path: Path, serve: Serve) -> None:
+    asking = {"in": {"root": "./in", "mode": "ro", "read_approval": True}, "out": "rw:./out"}
+    service = serve(shop(tmp_path, sandbox={"paths": asking}))
+    sent, call = headers("tools/call", READ["name"], Accept=PLAIN), body("tools/call", READ, ASKS)
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
+        assert (await http.post(service.url, json=call, headers=sent)).status_code == 406
+        sent["Accept"] += ", text/event-stream"
+        assert "inputRequests" in (await http.post(service.url, json=call, headers=sent)).json()["result"]
+
+
+@pytest.mark.proves("HTTP-DIRECT")
+async def test_a_session_stays_one_whatever_else_its_requests_name(tmp_path: Path, serve: Serve) -> None:
+    service = serve(shop(tmp_path))
+    async with session(service.url, {}) as client, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
+        given = {**client.headers, "Mcp-Method": "tools/call", "Mcp-Name": READ["name"]}
+        call = {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": READ}
+        assert said((await http.post(service.url, json=call, headers=given)).json()) == "three pears\n"
+        given["Mcp-Session-Id"] = "unknown"
+        assert (await http.post(service.url, json=call, headers=given)).status_code == 404
 
 
 # ---- what is kept

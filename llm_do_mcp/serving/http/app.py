@@ -5,6 +5,7 @@ are, and `/health` for whatever watches the server.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAut
 from mcp.server.auth.provider import TokenVerifier
 from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from pydantic import AnyHttpUrl
@@ -27,6 +28,7 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from llm_do_mcp.serving.caller import LETS_IN, SCOPES
+from llm_do_mcp.serving.connection import MODERN
 from llm_do_mcp.serving.hardened import HardenedServer
 from llm_do_mcp.serving.http.address import HostNames
 from llm_do_mcp.serving.http.sessions import answers_alone
@@ -66,7 +68,8 @@ def application(server: HardenedServer, names: HostNames, authentication: Authen
     server.streamable_http_app(streamable_http_path=PATH, transport_security=at_our_door)
     manager = server.session_manager
     answers_alone(manager)
-    endpoint: ASGIApp = StreamableHTTPASGIApp(manager)
+    direct = StreamableHTTPSessionManager(server._lowlevel_server, json_response=True, security_settings=at_our_door)
+    endpoint: ASGIApp = _Eras(manager, direct, server.is_short)
     routes: list[Route] = []
     middleware: list[Middleware] = []
     if authentication is not None:
@@ -84,9 +87,15 @@ def application(server: HardenedServer, names: HostNames, authentication: Authen
     door = _Door(endpoint, names)
     routes += [Route(path, endpoint=door) for path in (PATH, f"{PATH}/")]
     routes += [Route(HEALTH, _health, methods=["GET"])]
+
+    @contextlib.asynccontextmanager
+    async def running(_: Any) -> AsyncIterator[None]:
+        async with manager.run(), direct.run():
+            yield
+
     # Not Starlette's whole application: what that adds, pages of errors, uvicorn has too. And nobody is sent elsewhere:
     # that would be to a name that was not checked.
-    return Router(routes, middleware=middleware, lifespan=lambda _: manager.run(), redirect_slashes=False)
+    return Router(routes, middleware=middleware, lifespan=running, redirect_slashes=False)
 
 
 def end(server: HardenedServer) -> None:
@@ -94,6 +103,35 @@ def end(server: HardenedServer) -> None:
     server.end()
     for session in server.session_manager._server_instances.values():
         session.close_standalone_sse_stream()
+
+
+class _Eras:
+    """The protocol, of both eras.
+
+    In 2026-07-28 the SDK answers a request in a task of its own, beside one that sees whether the client leaves, so
+    that it can say how far it is. A read that asks nobody is over before that could matter, and takes a sixth less time
+    in the task that brings it.
+
+    Args:
+        usual: Answers all requests.
+        direct: Answers those of 2026-07-28 that have nothing to say before their answer.
+        is_short: Whether calls of a tool are such ones.
+    """
+
+    def __init__(
+        self,
+        usual: StreamableHTTPSessionManager,
+        direct: StreamableHTTPSessionManager,
+        is_short: Callable[[str], bool],
+    ) -> None:
+        self._usual, self._direct, self._is_short = usual, direct, is_short
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request. That its headers are true, the SDK sees to."""
+        headers = Headers(scope=scope)
+        is_call = headers.get("mcp-protocol-version") == MODERN and headers.get("mcp-method") == "tools/call"
+        is_short = is_call and self._is_short(headers.get("mcp-name", ""))
+        await (self._direct if is_short else self._usual).handle_request(scope, receive, send)
 
 
 class _Door:
