@@ -872,6 +872,7 @@ section(
         "HTTP-OAUTH-UNNAMED": "A token that names no key is checked with the issuer's only one, never with several.",
         "HTTP-PLACES": "What a caller elsewhere reads names no place of the server's machine.",
         "HTTP-PRINCIPALS": "A run is used by its principal only; to all others it does not exist.",
+        "HTTP-REVOKED": "A stream of news ends once its token is taken back; who still has one is told further.",
         "HTTP-SCOPES": "A token calls, changes and approves as far as its scopes say.",
         "HTTP-PROMPT": "An answer is sent at once, and not held back until the packet before it is acknowledged.",
         "HTTP-SLOW": "A request that comes in drop by drop is given up, and so is an answer that nobody reads.",

@@ -8,8 +8,8 @@ import signal
 import socket
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, closing
+from collections.abc import Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +35,12 @@ from tests.serving.clients import (
     decide,
     named,
     process,
-    served,
     shop,
     text,
     turn,
     write,
 )
-from tests.serving.web import Serve, body, headers, visitor
+from tests.serving.web import Serve, body, headers, over_http, visitor
 
 pytestmark = pytest.mark.anyio
 
@@ -246,20 +245,6 @@ def test_an_address_is_its_own_name_unless_it_is_everywhere() -> None:
 
 
 # ---- sessions
-
-
-@asynccontextmanager
-async def over_http(root: Path) -> AsyncIterator[int]:
-    """A server in this process: its port."""
-    listening = serving.Listening.at("127.0.0.1:0")
-    async with served(root) as server:
-        task = asyncio.create_task(server.run_http_async(listening))
-        try:
-            yield listening.address.port
-        finally:
-            task.cancel()
-            await asyncio.wait((task,))
-
 
 Post = Callable[[dict[str, Any], str | None], Awaitable[httpx2.Response]]
 

@@ -19,6 +19,9 @@ import anyio
 import httpx2
 import pytest
 
+from llm_do_mcp.serving.http import revoked
+from llm_do_mcp.serving.http.app import Authentication
+from llm_do_mcp.serving.http.tokens import TokenFile
 from tests.serving.clients import (
     GO,
     HANDSHAKE,
@@ -34,7 +37,7 @@ from tests.serving.clients import (
     worker,
     write,
 )
-from tests.serving.web import Serve, bearer, body, headers, token, visitor
+from tests.serving.web import Serve, bearer, body, headers, over_http, token, visitor
 
 pytestmark = pytest.mark.anyio
 
@@ -169,7 +172,7 @@ async def test_a_question_is_answered_after_its_call_was_handed_over(tmp_path: P
 async def test_a_question_that_its_call_leaves_behind_is_withdrawn_on_the_other_stream(
     tmp_path: Path, serve: Serve
 ) -> None:
-    service = serve(shop(tmp_path, turn(write("out/a.txt"))), "--call-within", "1")
+    service = serve(shop(tmp_path, turn(write("out/a.txt"))), "--call-within", "3")
     person = Person(None)
     async with visitor(service.url, HANDSHAKE, person) as client:
         handed_over = text(await client.call_tool("shop", GO))
@@ -194,6 +197,36 @@ async def test_what_takes_its_time_is_a_stream_before_it_has_an_answer(
         gate.open()
         assert said(await anext(messages)) == "slow but sure"
         assert [message async for message in messages] == []
+
+
+# ---- news
+
+
+@pytest.mark.proves("HTTP-REVOKED")
+async def test_a_stream_of_news_ends_with_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(revoked, "LOOKED_EVERY_S", 0.05)
+    file, root = tmp_path / "tokens", shop(tmp_path / "shop")
+    tokens = {name: token(file, name) for name in ("ann", "bob")}
+    listen = body("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    async with over_http(root, authentication=Authentication(TokenFile(file))) as port, AsyncExitStack() as streams:
+        url = f"http://127.0.0.1:{port}/mcp"
+
+        async def listening(who: str) -> AsyncIterator[str]:
+            http = await streams.enter_async_context(httpx2.AsyncClient(timeout=PATIENCE_S))
+            sent = headers("subscriptions/listen", **bearer(tokens[who]))
+            answer = await streams.enter_async_context(http.stream("POST", url, json=listen, headers=sent))
+            lines = (line async for line in answer.aiter_lines() if line.startswith("data:"))
+            assert "acknowledged" in await anext(lines)
+            return lines
+
+        client = await streams.enter_async_context(session(url, {}, tokens["ann"]))
+        http = await streams.enter_async_context(httpx2.AsyncClient(timeout=PATIENCE_S))
+        own = await streams.enter_async_context(http.stream("GET", url, headers=client.headers))
+        taken, told = await listening("ann"), await listening("bob")
+        file.write_text(file.read_text().splitlines()[-1])
+        assert [line async for line in taken] == [] and not await own.aread(), "and they are whole"
+        (root / "main.worker").write_text(worker({"description": "Runs another shop."}))
+        assert "list_changed" in await anext(told)
 
 
 # ---- in 2026-07-28

@@ -18,7 +18,8 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.serving.clients import PATIENCE_S, Person, command
+from llm_do_mcp.serving.http.serve import Listening
+from tests.serving.clients import PATIENCE_S, Person, command, served
 
 BARE = "2026-07-28"
 """The revision that `ask` speaks."""
@@ -79,6 +80,19 @@ class Service:
             self.said.append(line.decode())
             self._lines.put(line.decode())
         self._lines.put("")
+
+
+@asynccontextmanager
+async def over_http(root: Path, **options: Any) -> AsyncIterator[int]:
+    """A server in this process: its port."""
+    listening = Listening.at("127.0.0.1:0")
+    async with served(root) as server:
+        task = asyncio.create_task(server.run_http_async(listening, **options))
+        try:
+            yield listening.address.port
+        finally:
+            task.cancel()
+            await asyncio.wait((task,))
 
 
 Serve = Callable[..., Service]

@@ -31,6 +31,7 @@ from llm_do_mcp.serving.caller import LETS_IN, SCOPES
 from llm_do_mcp.serving.connection import MODERN
 from llm_do_mcp.serving.hardened import HardenedServer
 from llm_do_mcp.serving.http.address import HostNames
+from llm_do_mcp.serving.http.revoked import Revocable
 from llm_do_mcp.serving.http.sessions import answers_alone
 from llm_do_mcp.serving.room import Room
 from llm_do_mcp.toolhost.results import clean
@@ -78,9 +79,10 @@ def application(server: HardenedServer, names: HostNames, authentication: Authen
             resource, issuers = authentication.resource, [authentication.issuer]
             metadata = build_resource_metadata_url(resource)
             routes += create_protected_resource_routes(resource, issuers, scopes_supported=list(SCOPES))
-        endpoint = RequireAuthMiddleware(endpoint, [LETS_IN], metadata)
+        backend = BearerAuthBackend(authentication.verifier)
+        endpoint = RequireAuthMiddleware(Revocable(endpoint, backend), [LETS_IN], metadata)
         middleware = [
-            Middleware(AuthenticationMiddleware, backend=BearerAuthBackend(authentication.verifier)),
+            Middleware(AuthenticationMiddleware, backend=backend),
             Middleware(AuthContextMiddleware),
         ]
 
