@@ -91,7 +91,7 @@ class HardenedServer(MCPServer[None]):
         """Whether calls of a tool may take as long as a worker does, or a person who is asked."""
         raise NotImplementedError
 
-    def is_short(self, tool: str) -> bool:
+    def just_reads(self, tool: str) -> bool:
         """Whether calls of a tool read one file and ask nobody."""
         raise NotImplementedError
 

@@ -195,9 +195,9 @@ class ProjectServer(HardenedServer):
         """Whether calls of a tool may take as long as a worker does, or a person who is asked."""
         return (published := self.tools.get(tool)) is not None and published.lasts
 
-    def is_short(self, tool: str) -> bool:
+    def just_reads(self, tool: str) -> bool:
         """Whether calls of a tool read one file and ask nobody."""
-        return (published := self.tools.get(tool)) is not None and published.is_short
+        return (published := self.tools.get(tool)) is not None and published.just_reads
 
     async def list_tools(self) -> list[Tool]:
         """The tools that are published now, as far as the caller may call them."""

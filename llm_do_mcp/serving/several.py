@@ -81,9 +81,9 @@ class SeveralProjects(HardenedServer):
         """Whether calls of a tool may take as long as a worker does, or a person who is asked."""
         return any(server.lasts(tool) for server in self._servers)
 
-    def is_short(self, tool: str) -> bool:
+    def just_reads(self, tool: str) -> bool:
         """Whether calls of a tool read one file and ask nobody."""
-        return any(server.is_short(tool) for server in self._servers)
+        return any(server.just_reads(tool) for server in self._servers)
 
     async def list_prompts(self) -> list[Prompt]:
         """The exported workers of all projects."""

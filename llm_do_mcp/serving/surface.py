@@ -99,7 +99,7 @@ class Published:
         return self.is_worker or not self.read_only or self.name in FOLLOWING
 
     @cached_property
-    def is_short(self) -> bool:
+    def just_reads(self) -> bool:
         """Whether a call of it reads one file and asks nobody."""
         read = self.declaration
         if read is None or read.name != "files.read":

@@ -8,7 +8,6 @@ import signal
 import socket
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import pytest
 from llm_do_mcp.cli.serve import main, parser
 from llm_do_mcp.errors import UsageError
 from llm_do_mcp.serving.http import serve as serving
-from llm_do_mcp.serving.http import sessions, unread
+from llm_do_mcp.serving.http import unread
 from llm_do_mcp.serving.http.address import Address, HostNames, names, parse
 from tests.models.messages_server import MessagesServer, message
 from tests.serving.clients import (
@@ -40,15 +39,9 @@ from tests.serving.clients import (
     turn,
     write,
 )
-from tests.serving.web import Serve, body, headers, over_http, visitor
+from tests.serving.web import HELLO, Serve, body, headers, over_http, visitor
 
 pytestmark = pytest.mark.anyio
-
-HELLO = {
-    "protocolVersion": "2025-11-25",
-    "capabilities": {},
-    "clientInfo": {"name": "tests", "version": "1"},
-}
 
 
 # ---- both eras
@@ -242,96 +235,6 @@ def test_an_address_is_its_own_name_unless_it_is_everywhere() -> None:
     known = names(parse("80"), ["[2001:db8::7]:443", "192.0.2.1", "my_workers", "a.example."])
     assert all(map(known.have, ("[2001:db8::7]:443", "192.0.2.1:5", "My_Workers", "a.example.:8443")))
     assert not known.have("[2001:db8::7]:80")
-
-
-# ---- sessions
-
-Post = Callable[[dict[str, Any], str | None], Awaitable[httpx2.Response]]
-
-
-def posting(http: httpx2.AsyncClient, url: str) -> Post:
-    """`post(message, session)` sends a message of the revisions that have sessions."""
-
-    async def post(message: dict[str, Any], session: str | None) -> httpx2.Response:
-        named = {} if session is None else {"Mcp-Session-Id": session}
-        plain = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-        return await http.post(url, json={"jsonrpc": "2.0", **message}, headers={**plain, **named})
-
-    return post
-
-
-async def hello(post: Post) -> str:
-    """A session that has begun."""
-    answer = await post({"id": 1, "method": "initialize", "params": HELLO}, None)
-    session = answer.headers["mcp-session-id"]
-    assert (await post({"method": "notifications/initialized"}, session)).status_code == 202
-    return str(session)
-
-
-@pytest.mark.proves("A095")
-@pytest.mark.torture
-async def test_a_session_lasts_until_it_is_ended(
-    tmp_path: Path, serve: Serve, torture_scaled: Callable[[int, int], int]
-) -> None:
-    service = serve(shop(tmp_path))
-    listing = {"id": 2, "method": "tools/list"}
-    async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
-        post = posting(http, service.url)
-        first, second = await hello(post), await hello(post)
-        assert first != second
-        assert (await post(listing, None)).status_code == 400
-        assert (await post(listing, "unknown")).status_code == 404
-        assert (await post(listing, first)).status_code == 200
-        assert (await http.delete(service.url, headers={"Mcp-Session-Id": first})).status_code == 200
-        assert (await post(listing, first)).status_code == 404
-        assert (await post(listing, second)).status_code == 200
-        for _ in range(torture_scaled(50, 1000)):
-            await hello(post)
-        assert (await post(listing, second)).status_code == 200
-        service.end()
-        assert (await posting(http, serve(tmp_path).url)(listing, second)).status_code == 404
-
-
-@pytest.mark.proves("A095", "HTTP-IDS")
-async def test_of_two_requests_with_one_id_the_first_is_answered(tmp_path: Path, gate: Gate, serve: Serve) -> None:
-    service = serve(tmp_path)
-    call = {"method": "tools/call", "params": {"name": "shop", "arguments": GO}}
-    async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
-        post = posting(http, service.url)
-        session, other = await hello(post), await hello(post)
-        first = asyncio.create_task(post({"id": 7, **call}, session))
-        await gate.begun()
-        for identifier in (7, "7"):  # which the transport cannot tell apart
-            refused = await post({"id": identifier, "method": "tools/list"}, session)
-            assert refused.status_code == 400 and "the id '7' already" in refused.json()["error"]["message"]
-            assert refused.json()["id"] is None, "or it could be taken for the first one's answer"
-        assert (await post({"id": 7, "result": {}}, session)).status_code == 202, "an answer to the server"
-        assert "tools" in (await post({"id": 7, "method": "tools/list"}, other)).text
-        gate.open()
-        assert "slow but sure" in (await first).text
-        for _ in range(20):  # as soon as the answer is there, the id is free
-            assert "tools" in (await post({"id": 7, "method": "tools/list"}, session)).text
-
-
-@pytest.mark.proves("A096", "HTTP-ALONE")
-@pytest.mark.parametrize("alone_within_s", [0.0, PATIENCE_S])
-async def test_a_call_of_a_session_that_is_ended_waits_no_longer(
-    tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch, alone_within_s: float
-) -> None:
-    monkeypatch.setattr(sessions, "ALONE_WITHIN_S", alone_within_s)
-    call = {"method": "tools/call", "params": {"name": "shop", "arguments": GO}}
-    async with over_http(tmp_path) as port, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
-        url = f"http://127.0.0.1:{port}/mcp"
-        post = posting(http, url)
-        session = await hello(post)
-        called = asyncio.create_task(post({"id": 7, **call}, session))
-        await gate.begun()
-        assert (await http.delete(url, headers={"Mcp-Session-Id": session})).status_code == 200
-        answer = await called
-        if alone_within_s:
-            assert answer.status_code == 404 and "terminated" in answer.json()["error"]["message"]
-        else:  # a stream, which had begun
-            assert answer.status_code == 200 and "data:" not in answer.text
 
 
 # ---- the end

@@ -18,6 +18,7 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from llm_do_mcp.serving.http import revoked
 from llm_do_mcp.serving.http.app import Authentication
@@ -231,34 +232,54 @@ async def test_a_stream_of_news_ends_with_its_token(tmp_path: Path, monkeypatch:
 
 # ---- in 2026-07-28
 
-PLAIN = "application/json"
-"""What a client takes that can read no stream: it is answered where there is none, and else refused."""
+
+@pytest.fixture
+def direct(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """For each request to a server in this process, whether it was answered directly."""
+    seen: list[bool] = []
+    handle = StreamableHTTPSessionManager.handle_request
+
+    async def handle_request(manager: StreamableHTTPSessionManager, *request: Any) -> None:
+        seen.append(manager.json_response)
+        await handle(manager, *request)
+
+    monkeypatch.setattr(StreamableHTTPSessionManager, "handle_request", handle_request)
+    return seen
 
 
 @pytest.mark.proves("HTTP-DIRECT")
-@pytest.mark.parametrize("together", [False, True])
-async def test_a_read_that_asks_nobody_has_no_stream(tmp_path: Path, serve: Serve, together: bool) -> None:
-    service = serve(shop(tmp_path / "shop"), beside=[shop(tmp_path / "other", name="other")] if together else [])
-    read = {**READ, "name": "shop_files_in_read_text" if together else READ["name"]}
-    sent = headers("tools/call", read["name"], Accept=PLAIN)
-    async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
-        answer = await http.post(service.url, json=body("tools/call", read), headers=sent)
-        assert answer.status_code == 200 and said(answer.json()) == "three pears\n"
-        other = body("tools/call", {"name": "shop", "arguments": GO})
-        assert (await http.post(service.url, json=other, headers=sent)).status_code == 400, "the head names a read"
-        named = headers("tools/call", "shop", Accept=PLAIN)
-        assert (await http.post(service.url, json=other, headers=named)).status_code == 406
+async def test_a_read_that_asks_nobody_is_answered_directly(tmp_path: Path, direct: list[bool]) -> None:
+    async with over_http(shop(tmp_path)) as port, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
+        read, other = body("tools/call", READ), body("tools/call", {"name": "shop", "arguments": GO})
+        for call, sent, status in (
+            (read, headers("tools/call", READ["name"]), 200),
+            (read, headers("tools/call", READ["name"], Accept="application/json"), 406),
+            (other, headers("tools/call", "shop"), 200),
+            (other, headers("tools/call", READ["name"]), 400),
+        ):
+            answer = await http.post(f"http://127.0.0.1:{port}/mcp", json=call, headers=sent)
+            assert answer.status_code == status
+        assert direct == [True, False, False, True]
 
 
 @pytest.mark.proves("HTTP-DIRECT")
-async def test_whoever_may_be_asked_of_a_read_has_one(tmp_path: Path, serve: Serve) -> None:
+async def test_whoever_may_be_asked_of_a_read_is_not(tmp_path: Path, direct: list[bool]) -> None:
     asking = {"in": {"root": "./in", "mode": "ro", "read_approval": True}, "out": "rw:./out"}
-    service = serve(shop(tmp_path, sandbox={"paths": asking}))
-    sent, call = headers("tools/call", READ["name"], Accept=PLAIN), body("tools/call", READ, ASKS)
+    sent, call = headers("tools/call", READ["name"]), body("tools/call", READ, ASKS)
+    async with over_http(shop(tmp_path, sandbox={"paths": asking})) as port, httpx2.AsyncClient() as http:
+        answer = await http.post(f"http://127.0.0.1:{port}/mcp", json=call, headers=sent)
+        assert "inputRequests" in answer.json()["result"] and direct == [False]
+
+
+@pytest.mark.proves("HTTP-DIRECT")
+async def test_of_several_projects_reads_are_too(tmp_path: Path, serve: Serve) -> None:
+    service = serve(shop(tmp_path / "shop"), beside=[shop(tmp_path / "other", name="other")])
+    read = {**READ, "name": "shop_files_in_read_text"}
     async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
-        assert (await http.post(service.url, json=call, headers=sent)).status_code == 406
-        sent["Accept"] += ", text/event-stream"
-        assert "inputRequests" in (await http.post(service.url, json=call, headers=sent)).json()["result"]
+        answer = await http.post(
+            service.url, json=body("tools/call", read), headers=headers("tools/call", read["name"])
+        )
+        assert said(answer.json()) == "three pears\n"
 
 
 @pytest.mark.proves("HTTP-DIRECT")

@@ -23,6 +23,12 @@ from tests.serving.clients import PATIENCE_S, Person, command, served
 
 BARE = "2026-07-28"
 """The revision that `ask` speaks."""
+HELLO = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "tests", "version": "1"},
+}
+"""What a client of the revisions with sessions says first."""
 
 
 class Service:

@@ -14,6 +14,7 @@ from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAut
 from mcp.server.auth.provider import TokenVerifier
 from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.streamable_http import CONTENT_TYPE_SSE
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
@@ -32,7 +33,7 @@ from llm_do_mcp.serving.connection import MODERN
 from llm_do_mcp.serving.hardened import HardenedServer
 from llm_do_mcp.serving.http.address import HostNames
 from llm_do_mcp.serving.http.revoked import Revocable
-from llm_do_mcp.serving.http.sessions import answers_alone
+from llm_do_mcp.serving.http.sessions import spare_streams
 from llm_do_mcp.serving.room import Room
 from llm_do_mcp.toolhost.results import clean
 
@@ -68,9 +69,11 @@ def application(server: HardenedServer, names: HostNames, authentication: Authen
     at_our_door = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     server.streamable_http_app(streamable_http_path=PATH, transport_security=at_our_door)
     manager = server.session_manager
-    answers_alone(manager)
-    direct = StreamableHTTPSessionManager(server._lowlevel_server, json_response=True, security_settings=at_our_door)
-    endpoint: ASGIApp = _Eras(manager, direct, server.is_short)
+    spare_streams(manager)
+    direct = StreamableHTTPSessionManager(
+        server._lowlevel_server, json_response=True, stateless=True, security_settings=at_our_door
+    )
+    endpoint: ASGIApp = _Reads(manager, direct, server.just_reads)
     routes: list[Route] = []
     middleware: list[Middleware] = []
     if authentication is not None:
@@ -107,33 +110,34 @@ def end(server: HardenedServer) -> None:
         session.close_standalone_sse_stream()
 
 
-class _Eras:
-    """The protocol, of both eras.
+class _Reads:
+    """Has reads answered directly.
 
     In 2026-07-28 the SDK answers a request in a task of its own, beside one that sees whether the client leaves, so
     that it can say how far it is. A read that asks nobody is over before that could matter, and takes a sixth less time
-    in the task that brings it.
+    in the task that brings it (`tests/bench/peers.py`).
 
     Args:
-        usual: Answers all requests.
-        direct: Answers those of 2026-07-28 that have nothing to say before their answer.
-        is_short: Whether calls of a tool are such ones.
+        usual: Answers all other requests.
+        direct: Answers such reads; it is asked in 2026-07-28 only.
+        just_reads: Whether calls of a tool read one file and ask nobody.
     """
 
     def __init__(
         self,
         usual: StreamableHTTPSessionManager,
         direct: StreamableHTTPSessionManager,
-        is_short: Callable[[str], bool],
+        just_reads: Callable[[str], bool],
     ) -> None:
-        self._usual, self._direct, self._is_short = usual, direct, is_short
+        self._usual, self._direct, self._just_reads = usual, direct, just_reads
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request. That its headers are true, the SDK sees to."""
         headers = Headers(scope=scope)
         is_call = headers.get("mcp-protocol-version") == MODERN and headers.get("mcp-method") == "tools/call"
-        is_short = is_call and self._is_short(headers.get("mcp-name", ""))
-        await (self._direct if is_short else self._usual).handle_request(scope, receive, send)
+        takes_streams = CONTENT_TYPE_SSE in headers.get("accept", "")  # as whoever calls any other tool has to
+        directly = is_call and takes_streams and self._just_reads(headers.get("mcp-name", ""))
+        await (self._direct if directly else self._usual).handle_request(scope, receive, send)
 
 
 class _Door:

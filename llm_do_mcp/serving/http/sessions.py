@@ -1,21 +1,22 @@
-"""Sessions of the handshake revisions, which answer a request with what there is to say.
+"""Sessions of the handshake revisions.
 
-- An answer that comes soon, with nothing before it, goes out by itself, as JSON; the SDK makes a stream of events of
-  each, which takes longer than to read a file. What asks, tells how far it is or takes its time gets a stream, which
-  keeps what lies between awake and sees that the client has left. (In 2026-07-28 the SDK does the same.)
+The SDK answers each of their requests with a stream of events, which takes longer than to read a file, and keeps what
+it has answered. Those of ours differ in this:
+
+- An answer that comes soon, with nothing before it, goes out by itself, as JSON. What asks, tells how far it is or
+  takes its time gets a stream, which keeps what lies between awake and sees that its client has left.
 - The SDK finds the stream of a request by its id. Of two with the same one the answer that is there first would go out
-  as the second's, and whoever waits for the first would wait for ever: as long as one has no answer, no other one gets
-  its id. Requests of 2026-07-28 stand alone.
+  as the second's, and whoever waits for the first would wait for ever: as long as one has no answer, even if its client
+  has left, no other one gets its id. Requests of 2026-07-28 stand alone.
 - An answer to a question is taken by the call that asked, which knows its own caller only; so whether who brings it may
   approve, or still may, is asked here, as it comes. In 2026-07-28 answers come with a call of their own.
-- They keep nothing of what they have answered. The SDK's hold on to the last message until there is another one: for
-  half an hour, where a client has gone away, and an answer can be as large as a whole file.
+- What was answered is forgotten. The SDK holds on to a session's last message until there is another one: for half an
+  hour, where a client has gone away, and an answer can be as large as a whole file.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -23,6 +24,8 @@ import anyio
 import pydantic_core
 from anyio.streams.memory import MemoryObjectReceiveStream
 from mcp.server.streamable_http import (
+    CONTENT_TYPE_SSE,
+    GET_STREAM_KEY,
     MCP_SESSION_ID_HEADER,
     REQUEST_STREAM_BUFFER_SIZE,
     EventMessage,
@@ -30,8 +33,14 @@ from mcp.server.streamable_http import (
     check_accept_headers,
 )
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
+from mcp.types import (
+    INTERNAL_ERROR,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    jsonrpc_message_adapter,
+)
 from sse_starlette import EventSourceResponse
 from starlette.requests import Request
 from starlette.responses import Response
@@ -46,7 +55,7 @@ _ENDED = (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceErro
 """What streams raise whose session has been ended."""
 
 
-def answers_alone(manager: StreamableHTTPSessionManager) -> None:
+def spare_streams(manager: StreamableHTTPSessionManager) -> None:
     """Have the sessions that a manager opens be such ones."""
     admit = manager._admit_session
 
@@ -64,7 +73,7 @@ class _Session(StreamableHTTPServerTransport):
         if isinstance(message, JSONRPCResponse) and "action" in message.result and not caller().may("approve"):
             told = "The token has no scope approve, without which nobody answers"
             await Response(told, HTTPStatus.FORBIDDEN)(scope, receive, send)
-        elif isinstance(message, JSONRPCRequest) and str(message.id) in self._request_streams:
+        elif isinstance(message, JSONRPCRequest) and str(message.id) in (*self._request_streams, GET_STREAM_KEY):
             shown = cut(escape(str(message.id)), 80)
             told = f"the session has a request with the id {shown!r} already, which has no answer yet"
             await self._create_error_response(told, HTTPStatus.BAD_REQUEST)(scope, receive, send)
@@ -79,57 +88,76 @@ class _Session(StreamableHTTPServerTransport):
         return takes_both and self._check_content_type(request) and self._get_session_id(request) == self.mcp_session_id
 
     async def _answer(self, message: JSONRPCRequest, request: Request, send: Send) -> None:
-        assert self._read_stream_writer is not None  # a session is connected before it is asked something
-        identifier, first = str(message.id), None
-        streams = anyio.create_memory_object_stream[EventMessage](REQUEST_STREAM_BUFFER_SIZE)
-        self._request_streams[identifier] = streams
-        unanswered = partial(self._terminate_unanswered_request, message.id)
-        metadata = self._message_metadata(request, on_request_unanswered=unanswered)
-        response: Response
+        identifier = str(message.id)
+        sender, events = anyio.create_memory_object_stream[EventMessage](REQUEST_STREAM_BUFFER_SIZE)
+        self._request_streams[identifier] = sender, events
         try:
-            await self._read_stream_writer.send(SessionMessage(message, metadata))
-            with anyio.move_on_after(ALONE_WITHIN_S):
-                first = await streams[1].receive()
-            if first is not None and _is_answer(first):
-                self._let_go(identifier)
-                response = self._create_json_response(first.message)
-                _forget(first)
-            else:
-                headers = {"Cache-Control": "no-cache, no-transform", MCP_SESSION_ID_HEADER: self.mcp_session_id or ""}
-                response = EventSourceResponse(self._events(identifier, first, streams[1]), headers=headers)
-            await response(request.scope, request.receive, send)
-        except _ENDED:
-            response = self._create_error_response("Not Found: Session has been terminated", HTTPStatus.NOT_FOUND)
+            response = await self._response(message, request, events)
             await response(request.scope, request.receive, send)
         finally:
-            if self._request_streams.get(identifier) is streams:
-                self._let_go(identifier)
+            if self._request_streams.get(identifier) == (sender, events):  # its client has left
+                self._request_streams[identifier] = _Left(self, identifier), events  # type: ignore[assignment]
+            sender.close()
+            events.close()
+
+    async def _response(
+        self, message: JSONRPCRequest, request: Request, events: MemoryObjectReceiveStream[EventMessage]
+    ) -> Response:
+        """Have a request dispatched: its answer, or the stream on which it will come."""
+        assert self._read_stream_writer is not None  # a session is connected before it is asked something
+        identifier, first = str(message.id), None
+        try:
+            await self._read_stream_writer.send(self._create_session_message(message, request, identifier, ""))
+            with anyio.move_on_after(ALONE_WITHIN_S):
+                first = await events.receive()
+        except _ENDED:
+            told = "Session terminated before the request completed"
+            return self._create_error_response(told, HTTPStatus.INTERNAL_SERVER_ERROR, INTERNAL_ERROR)
+        if first is not None and _is_answer(first):
+            self._request_streams.pop(identifier, None)
+            response = self._create_json_response(first.message)
+            _forget(first)
+            return response
+        headers = {"Content-Type": CONTENT_TYPE_SSE, "Cache-Control": "no-cache, no-transform"}
+        headers[MCP_SESSION_ID_HEADER] = self.mcp_session_id or ""
+        return EventSourceResponse(self._events(identifier, first, events), headers=headers)
 
     async def _events(
-        self, identifier: str, event: EventMessage | None, further: MemoryObjectReceiveStream[EventMessage]
+        self, identifier: str, first: EventMessage | None, further: MemoryObjectReceiveStream[EventMessage]
     ) -> AsyncIterator[dict[str, Any]]:
-        """What a request has as its stream, up to its answer.
-
-        Args:
-            identifier: The request's.
-            event: The first one; None where there is none yet.
-            further: What follows.
-        """
-        while event is None or not _is_answer(event):
-            if event is not None:
+        """What a request has as its stream, up to its answer; the first of it may be there already."""
+        if first is not None:
+            yield self._create_event_data(first)
+        try:
+            while not _is_answer(event := await further.receive()):
                 yield self._create_event_data(event)
-            try:
-                event = await further.receive()
-            except _ENDED:
-                return
-        self._let_go(identifier)  # before the client has the answer, and may use the id again
+        except _ENDED:
+            return
+        self._request_streams.pop(identifier, None)  # before the client has the answer, and may use the id again
         data = self._create_event_data(event)
         _forget(event)
         yield data
 
-    def _let_go(self, identifier: str) -> None:
-        for stream in self._request_streams.pop(identifier):
-            stream.close()
+
+class _Left:
+    """Stands for the stream of a request whose client has left, until it is answered.
+
+    Args:
+        session: The request's session.
+        identifier: Its id.
+    """
+
+    def __init__(self, session: _Session, identifier: str) -> None:
+        self._session, self._identifier = session, identifier
+
+    async def send(self, event: EventMessage) -> None:
+        """Take what nobody waits for."""
+        if _is_answer(event):
+            self._session._request_streams.pop(self._identifier, None)
+            _forget(event)
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
 
 
 def _message(body: bytes) -> JSONRPCMessage | None:
