@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 FORMAT = "0.4"
 """The first version of the manifest that has the type `uv`."""
+MANIFEST = "manifest.json"
+"""In a bundle: what a host reads of it."""
 _START = """\
 import sys
 
@@ -112,7 +114,7 @@ def write(project: Project, output: Path, *, author: str, options: list[str]) ->
 
     Args:
         project: Of what.
-        output: The file; replaced at once when the bundle is whole.
+        output: The file; an earlier bundle is replaced at once when this one is whole.
         author: Whose it is.
         options: Further words of `llm-do-mcp`.
 
@@ -120,9 +122,9 @@ def write(project: Project, output: Path, *, author: str, options: list[str]) ->
         What is in it of the project; and what is not though it is in the project, or the project uses it.
 
     Raises:
-        LlmDoError: Something cannot be read.
+        LlmDoError: Something cannot be read, or the file is there and no bundle.
     """
-    made = {"manifest.json": _json(manifest(project, author, options)), "pyproject.toml": _needs(project)}
+    made = {MANIFEST: _json(manifest(project, author, options)), "pyproject.toml": _needs(project)}
     own = packed.of_project(project, str(output))
     left_out = [*own.left_out]
     made |= {LIST: _json({name: hashlib.sha256(data).hexdigest() for name, data in own.files.items()})}
@@ -213,11 +215,24 @@ def _json(data: Any) -> bytes:
     return json.dumps(data, ensure_ascii=False, indent=2).encode()
 
 
+def _may_go(file: Path) -> bool:
+    """Whether a file is empty, or a bundle of ours; what is none may be anything, a project's source."""
+    try:
+        if not file.stat().st_size:
+            return True
+        with zipfile.ZipFile(file) as archive:
+            return {MANIFEST, LIST} <= set(archive.namelist())
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
+        return False
+
+
 def _zip(output: Path, made: dict[str, bytes]) -> None:
     if os.path.isdir(output):
         raise UsageError(f"--output {output}: that is a folder; name a file, such as {output / 'NAME.mcpb'}")
     if not os.path.isdir(output.parent):
         raise UsageError(f"--output {output}: there is no folder {output.parent}; make it, or name another")
+    if os.path.isfile(output) and not _may_go(output):
+        raise UsageError(f"--output {output}: that is there and no bundle of ours; remove it, or name another file")
     with replacing(output, mode=0o644) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, data in made.items():
             entry = zipfile.ZipInfo(path)  # dated 1980, as nothing of the time of its making is in it

@@ -60,8 +60,9 @@ def main(argv: list[str]) -> int:
 
 def add_entry(made: Parser) -> None:
     """Add what tells an entry of a host's file: its project, name and variables, and which file."""
-    made.add_argument("project", nargs="?", metavar="PROJECT", help=PROJECT)
-    made.add_argument("--name", metavar="NAME", help="what the host calls it (default: the project's name)")
+    made.add_argument("project", type=filled, nargs="?", metavar="PROJECT", help=PROJECT)
+    help = "what the host calls it (default: the project's name)"
+    made.add_argument("--name", type=filled, metavar="NAME", help=help)
     help = "a variable for the server, with the value that it has now where none is given; may be repeated"
     made.add_argument("--env", metavar="NAME[=VALUE]", action="append", default=[], help=help)
     made.add_argument("--file", type=filled, metavar="FILE", help="another file than the host's usual one")

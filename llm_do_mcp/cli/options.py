@@ -37,9 +37,9 @@ def seconds(text: str) -> float:
 
 
 def filled(text: str) -> str:
-    """A text that says something: "", which a variable gives that is not set, would be taken for no option at all."""
+    """A text that says something: "", which a variable gives that is not set, would be taken for nothing at all."""
     if not text:
-        raise argparse.ArgumentTypeError("it is empty; say what, or leave the option out")
+        raise argparse.ArgumentTypeError("it is empty; say what, or leave it out")
     return text
 
 

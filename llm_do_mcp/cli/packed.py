@@ -33,8 +33,15 @@ KEYS = (".env", ".jks", ".kdbx", ".key", ".keystore", ".p12", ".pem", ".pfx", ".
 """How the names of files end in which keys are kept, in small letters."""
 KEY_NAMES = ("id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk", "id_rsa")
 """What such files are called that have no suffix."""
-PRIVATE_KEY = re.compile(rb"\s*-----BEGIN [A-Z0-9 ]*PRIVATE KEY")
-"""How they begin, whatever they are called."""
+PRIVATE_KEY = re.compile(
+    rb"(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)?\s*"
+    rb"(?:PuTTY-User-Key-File-"
+    rb"|(?:(?:(?:Bag|Key) Attributes|-----BEGIN ).*?[\r\n])?----[- ]BEGIN [A-Z0-9 ]*PRIVATE KEY)",
+    re.DOTALL,
+)
+"""How they begin, whatever they are called: also behind a byte order mark, certificates, or what OpenSSL says first."""
+BEGINNING = 64_000
+"""Bytes in which that is looked for."""
 _A_KEY = "keys are no part of a bundle"
 
 Path = tuple[str, ...]
@@ -95,7 +102,7 @@ def packed(root: str, *, without: frozenset[Path] = frozenset()) -> Packed:
                 continue
             reason = _reason(found)
             data = b"" if reason else directory.read_whole(found.parts, MAX_FILE)
-            if PRIVATE_KEY.match(data):
+            if _is_key(data):
                 reason = _A_KEY
             if reason is not None:
                 left_out.append(f"{names.shown_path(found.parts)}: {reason}")
@@ -120,6 +127,11 @@ def _reason(found: Found) -> str | None:
     if name.endswith(BUNDLE):
         return "a bundle"
     return _A_KEY if name.endswith(KEYS) or name in KEY_NAMES else None
+
+
+def _is_key(data: bytes) -> bool:
+    """Whether a file begins as private keys do, in UTF-8 or in UTF-16, which has a zero at each of their letters."""
+    return PRIVATE_KEY.match(data[:BEGINNING].replace(b"\0", b"")) is not None
 
 
 def _is_portable(path: str) -> bool:

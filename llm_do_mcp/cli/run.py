@@ -9,7 +9,7 @@ import sys
 
 from llm_do_mcp.cli import given
 from llm_do_mcp.cli.exits import MEANINGS, guarded
-from llm_do_mcp.cli.options import MODEL, add_approvals, add_loading, add_state_dir, add_version
+from llm_do_mcp.cli.options import MODEL, add_approvals, add_loading, add_state_dir, add_version, filled
 from llm_do_mcp.cli.parser import Parser
 from llm_do_mcp.errors import ModelError, UsageError
 
@@ -74,7 +74,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("path", metavar="PROJECT", help="a project's folder, a .worker file, or a name in LLM_DO_PATH")
     given.add_options(made)
     made.add_argument("--entry", metavar="ID", help="the worker to run (default: the project's entry)")
-    made.add_argument("--model", metavar="M", help=MODEL)
+    made.add_argument("--model", type=filled, metavar="M", help=MODEL)
     made.add_argument("--json", action="store_true", help="print the result and the run's account as JSON")
     add_state_dir(made)
     instead = made.add_mutually_exclusive_group()

@@ -64,11 +64,12 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "projects",
+        type=filled,
         nargs="*",
         metavar="PROJECT",
         help=f"{PROJECT}; of several, the names of tools begin with the project's",
     )
-    made.add_argument("--model", metavar="M", help=MODEL)
+    made.add_argument("--model", type=filled, metavar="M", help=MODEL)
     add_state_dir(made)
     made.add_argument(
         "--call-within",

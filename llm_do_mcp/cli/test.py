@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO
 
 from llm_do_mcp.cli.exits import DONE, FAILED, USAGE
-from llm_do_mcp.cli.options import PROJECT, add_loading, add_state_dir
+from llm_do_mcp.cli.options import PROJECT, add_loading, add_state_dir, filled
 from llm_do_mcp.cli.parser import Parser
 from llm_do_mcp.cli.projects import load, opened, python_options, recorded
 from llm_do_mcp.errors import UsageError
@@ -40,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("path", nargs="?", metavar="PROJECT", help=PROJECT)
     made.add_argument("--only", metavar="TEXT", default="", help="only tests whose title has this in it")
     made.add_argument("--list", action="store_true", help="list the tests, and play none")
-    made.add_argument("--model", metavar="M", help="the model of all workers, whatever the tests name")
+    made.add_argument("--model", type=filled, metavar="M", help="the model of all workers, whatever the tests name")
     made.add_argument("--junit", metavar="FILE", help="also write the outcome as JUnit XML")
     help = "write a run into a file of the project, for tests with `model: replay:FILE`"
     made.add_argument("--record", nargs=2, metavar=("RUN", "FILE"), help=help)

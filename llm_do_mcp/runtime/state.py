@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from llm_do_mcp import regular
 from llm_do_mcp.errors import UsageError
 
 STATE = ".llm-do"
@@ -121,7 +122,7 @@ def kept_keys(folder: Path) -> list[bytes]:
         OSError: They cannot be read.
     """
     try:
-        return [word for word in (folder / KEYS).read_bytes().split() if _KEY.fullmatch(word)]
+        return [word for word in regular.read(folder / KEYS)[0].split() if _KEY.fullmatch(word)]
     except FileNotFoundError:
         return []
 

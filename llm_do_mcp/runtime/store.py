@@ -177,6 +177,7 @@ class Store:
     def __init__(self, path: Path, *, within_s: float | None = None) -> None:
         self.path, self._within_s = path, within_s
         self._in_place: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None  # the one that is open
         self._under_way = 0
         self._logged = 0
         self._seen = -1  # what had been written beside the thread when it was last looked at
@@ -322,6 +323,8 @@ class Store:
         """
         if self._in_place is None or self._under_way or self._logged >= FOLDED_AT:
             return False
+        if batch.create and _file_at(self.path) != self._file:  # moved away: the thread opens another one
+            return False
         import sqlite3
 
         try:
@@ -367,6 +370,9 @@ class Store:
             ended = len(jobs) < len(items)
             if not jobs:
                 continue
+            if db is not None and _file_at(self.path) != self._file:
+                self._close(db)
+                db, level = None, ""
             if db is None:  # what was in the way may be gone the next time that something is asked
                 try:
                     db = self._connected()
@@ -388,9 +394,15 @@ class Store:
                 outcomes = [(None, failure)] * len(jobs)
             for job, outcome in zip(jobs, outcomes, strict=True):
                 job.reply(*outcome)
-        for connection in (self._in_place, db):
-            if connection is not None:
-                connection.close()
+        if db is not None:
+            self._close(db)
+
+    def _close(self, db: sqlite3.Connection) -> None:
+        """Let go of the file, while the event loop has no use for it."""
+        if self._in_place is not None:
+            self._in_place.close()
+        db.close()
+        self._in_place, self._logged, self._seen = None, 0, -1
 
     def _connected(self) -> sqlite3.Connection:
         """Open the file for the thread, and then for the event loop."""
@@ -399,8 +411,18 @@ class Store:
             in_place = failed.enter_context(contextlib.closing(_opened(self.path, timeout=0)))
             in_place.execute("PRAGMA synchronous=NORMAL")
             failed.pop_all()
+        self._file = _file_at(self.path)
         self._in_place = in_place  # only now: from here on the event loop uses it
         return db
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """Which file is at a path now."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _commit(
@@ -623,6 +645,8 @@ def _write(db: sqlite3.Connection, batch: Batch) -> int:
         ).rowcount
         != 1
     ):
+        if _row(db, "id=?", run.id) is None:
+            raise RunError(f"run {run.id} is in the record of runs no more: that was moved away")
         raise LeaseLost(f"run {run.id} was taken over by another process")
     new = 0
     for digest, kept in blobs:

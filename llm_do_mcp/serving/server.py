@@ -165,7 +165,7 @@ class ProjectServer(HardenedServer):
         self._sampling = Sampling(self.engine)
         self._handed = HandedOver(self.engine)
         self._sessions = Sessions(os.path.realpath(folder))
-        self._ending = False
+        self._ending = self._ended = False
         self._watch = Watch()
         self.codec = LazyCodec(folder)
         super().__init__(project.name, instructions(self.bench), self.codec, None if together else Tasks(self))
@@ -278,6 +278,7 @@ class ProjectServer(HardenedServer):
     def end(self) -> None:
         """The server is about to end: calls in flight return now, and say how the results of their runs are had."""
         self.leave()
+        self._ended = True
         self.news.end()
         for call in tuple(self._in_flight):
             call.cancel()
@@ -514,6 +515,8 @@ class ProjectServer(HardenedServer):
     ) -> CallToolResult | InputRequiredResult:
         """Carry questions and answers until the run has ended or the caller's clock runs out."""
         until_the_end = anyio.CancelScope()
+        if self._ended:  # while the run was begun
+            until_the_end.cancel()
         self._in_flight.add(until_the_end)
         self._followers[run] += 1
         try:

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from mcp.server.request_state import AESGCMRequestStateCodec, InvalidRequestState
 
-from llm_do_mcp.runtime.state import exposed_keys, kept_keys, request_state_keys
+from llm_do_mcp.errors import UsageError
+from llm_do_mcp.runtime.state import KEYS, exposed_keys, kept_keys, request_state_keys
 from llm_do_mcp.serving.trouble import Trouble
 
 
@@ -40,8 +41,14 @@ class LazyCodec:
         return self._codec
 
     def seal(self, payload: bytes) -> str:
-        """An opaque token for a state."""
-        return self._with(request_state_keys(self._folder)).seal(payload)
+        """An opaque token for a state; raises `OSError` or `UsageError` where there is no key, which the SDK hides."""
+        try:
+            keys = request_state_keys(self._folder)
+        except (OSError, UsageError) as error:
+            why = getattr(error, "strerror", None) or error
+            self._trouble.is_now(f"{self._folder / KEYS}: {why}; until then nothing can be asked")
+            raise
+        return self._with(keys).seal(payload)
 
     def unseal(self, token: str) -> bytes:
         """The state of a token; raises `InvalidRequestState` for one that was not made here."""

@@ -251,6 +251,7 @@ _FORMS = {
     "called split method label": r"\s*(?:[\w*&:<>,\[\]~().?@\"]+\s+)*[\w*&:~.#]*NAME\w*\s*[(<=\[]",
     "assigned receiver method": r"\s*[\w.@$#]*NAME\w*\s*(?:[?!]?[=:]|struct|interface|\(.*\) [\w(*\[<])",
     "method": r"\s*(?:[a-z]+\s+)+#?NAME\w*[?!]?:",
+    "equation": r"[\s{,]*NAME\w*'*\s.*(?:::|=)",
     "query": r".*NAME\w*[\"\]]?\s+(?i:as)\s*\(",
     "key": r"[\s\"'\[-]*[\w.\"]*NAME[\"'\]\s]*[:=\]]",
     "heading": r"\s*#+ .*NAME",

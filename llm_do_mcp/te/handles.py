@@ -66,14 +66,14 @@ class Handles:
         try:
             self._write(handle + RECIPE * recipe, of, write)
         except OSError as error:  # the disk is full, the folder is not ours: there is no handle, and that is told
-            self.problem = (error.strerror or str(error)).lower()
+            self.problem = _reason(error)
             return ""
         return handle
 
     def text(self, handle: str, make: Callable[[BinaryIO, BinaryIO], object]) -> tuple[str, BinaryIO] | None:
         """The text behind a handle, from where the file stands on, and the command whose it is.
 
-        None where this session has no such handle.
+        None where this session has no such handle, or where, as `problem` says, the text cannot be made.
 
         Args:
             handle: As it was given; see `is_handle`.
@@ -85,8 +85,12 @@ class Handles:
             if (kept := self._open(handle + RECIPE)) is not None:
                 of, recipe = kept
                 with recipe:
-                    self._write(handle, of, lambda file: make(recipe, file))
-                with suppress(FileNotFoundError):  # who asked at the same time has made it too
+                    try:
+                        self._write(handle, of, lambda file: make(recipe, file))
+                    except OSError as error:  # as where it is kept; the recipe stays, for who makes room
+                        self.problem = _reason(error)
+                        return None
+                with suppress(OSError):  # who asked at the same time has made it too
                     os.unlink(self._path(handle + RECIPE))
             return self._open(handle)
         return None
@@ -98,7 +102,8 @@ class Handles:
         except FileNotFoundError:
             return None
         try:
-            os.utime(path)  # in use: among the newest
+            with suppress(OSError):  # a folder that may only be read
+                os.utime(path)  # in use: among the newest
             return file.readline().decode().rstrip("\n"), file
         except BaseException:
             file.close()
@@ -147,6 +152,10 @@ def is_handle(text: str) -> bool:
     """Whether a text has the form of a handle."""
     digits = text.removeprefix(PREFIX)
     return len(text) == len(PREFIX) + _DIGITS == len(digits) + len(PREFIX) and _HEXADECIMAL.issuperset(digits)
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
 
 
 def _blake2b() -> Any:

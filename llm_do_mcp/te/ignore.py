@@ -1,7 +1,8 @@
 """What a walk leaves out: hidden names, and what ignore files name (`.gitignore`, `.ignore`, `.rgignore`).
 
-ripgrep has its own reading of the same files; this one serves what does not run ripgrep, and decides as it does: the
-nearest file decides, in it the last line that matches, and what is in a folder that is left out is left out.
+ripgrep has its own reading of the same files; this one serves what does not run ripgrep, and decides as it does: of the
+heaviest kind of file that says anything the nearest decides, in it the last line that matches, and what is in a folder
+that is left out is left out.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Rules:
         lines: Its lines.
         depth: How many names lead from the root to its folder.
         above: The names from its folder down to the root, for a file above the root.
-        of_git: Whether it is one of git's.
+        kind: The name of the file, if it is an ignore file; `.git` for git's own.
         ignore_case: Whether case does not count.
     """
 
@@ -80,10 +81,11 @@ class Rules:
         depth: int,
         above: Sequence[str] = (),
         *,
-        of_git: bool = False,
+        kind: str = "",
         ignore_case: bool = False,
     ) -> None:
-        self.of_git = of_git
+        self.of_git = kind in GITS
+        self.weight = IGNORE_FILES.index(kind) if kind in IGNORE_FILES else -1
         self._depth = depth
         self._above = list(above)
         rules: list[Rule] = []
@@ -126,7 +128,7 @@ def of_folder(folder: Folder, names: Iterable[str], depth: int, above: Sequence[
     if ".git" in there:
         texts[".git"] = _excluded(folder)
     found = [(name, text) for name, text in texts.items() if text is not None]
-    return tuple(Rules(_read(text), depth, above, of_git=name in GITS) for name, text in found)
+    return tuple(Rules(_read(text), depth, above, kind=name) for name, text in found)
 
 
 def _read(text: str) -> Iterable[str]:
@@ -153,7 +155,7 @@ def _excluded(folder: Folder) -> str | None:
 
 
 def above(path: str) -> tuple[Rules, ...]:
-    """The ignore files above a root, the nearest first; git's up to the top of the repository that it lies in."""
+    """The ignore files above a root, the heaviest first; git's up to the top of the repository that it lies in."""
     from llm_do_mcp.te.roots import Folder
 
     rules: list[Rules] = []
@@ -164,7 +166,12 @@ def above(path: str) -> tuple[Rules, ...]:
         names.insert(0, os.path.basename(path))
         path = os.path.dirname(path)
         rules.extend(of_folder(Folder(path, None, guarded=False), kinds, 0, names))
-    return tuple(rules)
+    return heaviest_first(rules)
+
+
+def heaviest_first(rules: Iterable[Rules]) -> tuple[Rules, ...]:
+    """Ignore files by their kind, which outweighs how near they are; those of a kind in the order given."""
+    return tuple(sorted(rules, key=lambda file: -file.weight))
 
 
 def lies_in_repository(path: str) -> bool:
@@ -179,7 +186,7 @@ def _is_repository(path: str) -> bool:
 
 
 def decided(rules: Iterable[Rules], path: str, name: str, *, is_folder: bool) -> bool | None:
-    """What the nearest of these files that says anything about a path says."""
+    """What the first of these files that says anything about a path says."""
     for file in rules:
         decision = file.decide(path, name, is_folder=is_folder)
         if decision is not None:

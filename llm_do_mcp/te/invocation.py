@@ -207,10 +207,13 @@ class Invocation:
             name, *words = about["arguments"]
             return self._command(name, words, self._roots(about))
 
+        handles = self._handles()
         try:
-            kept = self._handles().text(handle, partial(make, again)) if self.terms.session else None
+            kept = handles.text(handle, partial(make, again)) if self.terms.session else None
         except Interrupted as interruption:
             raise TeError(interruption.code, "the text of this handle was not ready in time") from interruption
+        if handles.problem:
+            raise TeError("not_kept", f"the text of {handle} cannot be written: {handles.problem}")
         if kept is None:
             raise TeError("unknown_handle", f"this session has no {handle}: handles end with their session")
         name, text = kept

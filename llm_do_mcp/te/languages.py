@@ -25,6 +25,7 @@ FORMS = (
     "member",  # private name: type, pub name: type
     "promoted",  # class A(val name: T), constructor(private name: T): a parameter that is a member as well
     "query",  # name as (…
+    "equation",  # name :: type, name x y = …
 )
 
 
@@ -208,6 +209,24 @@ LANGUAGES = {
         noise=Noise(rf"{_ANNOTATION}|\(set\)", "@("),
         imports="import_",
     ),
+    "haskell": Language(
+        "data newtype type class module pattern family",
+        binders="let",
+        forms="equation",
+        noise=Noise(r"(?<=class) .*=>", "="),
+        imports="import_",
+        comments="-- {-",
+    ),
+    "elixir": Language(
+        "def defp defmacro defmacrop defmodule defprotocol defguard defguardp defdelegate @type @typep @opaque "
+        "@callback @macrocallback",
+        forms="assigned",
+        imports="alias_ import_ require_ use_",
+        comments="#",
+    ),
+    "zig": Language(
+        "fn", binders="const var", modifiers="pub export extern inline noinline threadlocal comptime", comments="//"
+    ),
     "sql": Language(
         "table view function procedure trigger index type schema sequence exists concurrently",
         modifiers="create or replace alter temporary temp unlogged external unique materialized if not",
@@ -248,6 +267,9 @@ _SUFFIXES = {
     "kotlin": "kt kts",
     "scala": "scala sbt",
     "swift": "swift",
+    "haskell": "hs",
+    "elixir": "ex exs",
+    "zig": "zig",
     "sql": "sql",
     "shell": "sh bash zsh fish",
     "markdown": "md markdown mdx rst",

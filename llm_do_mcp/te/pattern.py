@@ -4,6 +4,8 @@ ripgrep has one syntax of its own; who types `te grep` means grep's: basic patte
 ordinary characters until they are escaped, or extended ones (`-E`). Both have GNU's `\\<`, `\\>`, `\\w`. One
 deliberate difference: `\\d` and `\\t`, which POSIX leaves undefined, mean a digit and a tab here, since that is what
 people mean by them. A pattern with a back reference needs PCRE2: ripgrep's own engine is linear in time and has none.
+It counts the groups of its own pattern as they were typed; the engine counts those of all, in the order in which the
+alternatives are tried. So what a back reference can refer to has a name.
 
 With `-o` the engines print of several alternatives the first that matches, and grep the longest. Most patterns leave no
 such choice (`foo|bar`), or are put into an order in which the first is the longest: alternatives of a fixed width, the
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 NOTHING = r"[^\s\S]"
 """Matches nothing, in both engines: what an empty list of patterns means to grep."""
 
+_MOST_NAMED = 9
+"""The last group of a pattern that a back reference, which has one digit, can refer to."""
 _META = frozenset(r"\.+*?()|[]{}^$")
 CLASSES = {
     "alpha": r"\p{Alphabetic}",
@@ -92,12 +96,16 @@ def translate(patterns: list[str], *, extended: bool, python: bool = False) -> t
     """
     parsers = [_Parser(pattern, extended=extended, pcre=python, python=python) for pattern in patterns]
     written = [parser.parse() for parser in parsers]
-    has_reference = any(parser.has_reference for parser in parsers)
-    if has_reference and not all(map(is_text, patterns)):
-        raise invalid("beside a back reference it holds a byte that is not UTF-8")
-    if python or not has_reference:
+    if not any(parser.has_reference for parser in parsers):
         return _widest_first(written), False
-    return [_Parser(pattern, extended=extended, pcre=True).parse().text for pattern in patterns], True
+    if not all(map(is_text, patterns)):
+        raise invalid("beside a back reference it holds a byte that is not UTF-8")
+    names = [f"p{number}g" if parser.has_reference else "" for number, parser in enumerate(parsers)]
+    parsers = [
+        _Parser(pattern, extended=extended, pcre=True, python=python, names=name)
+        for pattern, name in zip(patterns, names, strict=True)
+    ]
+    return [parser.parse().text for parser in parsers], not python
 
 
 def is_lower(patterns: Iterable[str], *, fixed: bool) -> bool:
@@ -217,19 +225,30 @@ def _leaves_a_choice(branches: list[_Branch], *, at_the_end: bool) -> bool:
 
 
 class _Parser:
-    """Reads one pattern from left to right; groups are kept on a stack, so that depth costs no recursion."""
+    """Reads one pattern from left to right; groups are kept on a stack, so that depth costs no recursion.
 
-    def __init__(self, text: str, *, extended: bool, pcre: bool, python: bool = False) -> None:
+    Args:
+        text: The pattern.
+        extended: Whether it is an extended one.
+        pcre: Whether it is written for PCRE2, or for Python.
+        python: Whether it is written for Python.
+        names: How the names of groups begin; "" where nothing refers to one.
+    """
+
+    def __init__(self, text: str, *, extended: bool, pcre: bool, python: bool = False, names: str = "") -> None:
         self.text = text
         self.at = 0
         self.extended = extended
         self.pcre = pcre
         self.python = python
+        self.names = names
         self.has_reference = False
         self.leaves_a_choice = False
-        self.closed = 0
-        """How many groups have been closed."""
-        self.groups: list[tuple[list[_Branch], _Branch]] = []
+        self.opened = 0
+        """How many groups have been opened."""
+        self.closed: set[int] = set()
+        """The numbers of the groups that have been closed."""
+        self.groups: list[tuple[int, list[_Branch], _Branch]] = []
         self.branches: list[_Branch] = []
         self.branch = _Branch()
         self.repeated = False
@@ -296,10 +315,11 @@ class _Parser:
         if character in "(){|+?" and not self.extended:
             self._operator(character)
         elif character in "123456789":
-            if int(character) > self.closed:
+            if int(character) not in self.closed:
                 raise invalid(f"\\{character} refers to a group that has not been closed before it")
             self.has_reference = True
-            self._add(f"(?:\\{character})" if self.python else f"\\g{{{character}}}" if self.pcre else "", None)
+            name = self.names + character
+            self._add(f"(?P={name})" if self.python else f"\\g{{{name}}}", None)
         elif character in "wWsSbBdDt":
             atom = _PYTHON_ESCAPES.get(character) if self.python else None
             self._add(atom or "\\" + character, 0 if character in "bB" else 1)
@@ -317,7 +337,8 @@ class _Parser:
 
     def _operator(self, operator: str) -> None:
         if operator == "(":
-            self.groups.append((self.branches, self.branch))
+            self.opened += 1
+            self.groups.append((self.opened, self.branches, self.branch))
             self.branches, self.branch = [], _Branch()
         elif operator == ")":
             if not self.groups and self.extended:
@@ -326,9 +347,11 @@ class _Parser:
             if not self.groups:
                 raise invalid("a group is closed that was not opened")
             inner = self._alternatives()
-            self.closed += 1
-            self.branches, self.branch = self.groups.pop()
-            self._add(("(" if self.pcre else "(?:") + inner.text + ")", inner.width, Either([inner.parts]))
+            number, self.branches, self.branch = self.groups.pop()
+            self.closed.add(number)
+            is_named = self.names and number <= _MOST_NAMED
+            opening = f"(?{'P' * self.python}<{self.names}{number}>" if is_named else "(?:"
+            self._add(opening + inner.text + ")", inner.width, Either([inner.parts]))
         elif operator == "|":
             self.branches.append(self.branch)
             self.branch = _Branch()

@@ -644,7 +644,7 @@ class Workspace:
     def excluded(self, root: Root, globs: Sequence[str]) -> bool:
         """Whether a glob without a `/` inside (`--exclude-dir=alias`) excludes a whole root by its alias."""
         names = [glob[1:].rstrip("/") for glob in globs if glob.startswith("!")]
-        if not names:
+        if not names or not root.alias:
             return False
         from fnmatch import fnmatchcase
 

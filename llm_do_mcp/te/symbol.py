@@ -19,9 +19,11 @@ WEAK = 1
 NONE = 0
 
 _META = frozenset("\\.+*?()[]{}^$")
-_PYTHON, _GO, _SQL, _HEADER, _RUBY, _PHP, _SHELL, _CPP, _CSHARP = (
-    LANGUAGES[name] for name in ("python", "go", "sql", "header", "ruby", "php", "shell", "cpp", "csharp")
+_PYTHON, _GO, _SQL, _HEADER, _RUBY, _PHP, _SHELL, _CPP, _CSHARP, _HASKELL = (
+    LANGUAGES[name] for name in ("python", "go", "sql", "header", "ruby", "php", "shell", "cpp", "csharp", "haskell")
 )
+_QUESTIONS = (_RUBY, LANGUAGES["elixir"])
+"""Where the name of a function may end in a question mark."""
 _MOST_OCCURRENCES = 4
 _FURTHEST = 500
 """Characters before a name that a line may still define, which that of a program without line ends has more of."""
@@ -123,7 +125,7 @@ def _strength(before: bytes, after: bytes, language: Language) -> int:
         return NONE
     if mark == b"," and last not in _LISTED:
         return NONE
-    if mark == b"?" and language is not _RUBY and after[1:2] != b":":
+    if mark == b"?" and language not in _QUESTIONS and after[1:2] != b":":
         return NONE
     if language.noise is not None:
         before = language.noise.out_of(before)
@@ -153,6 +155,8 @@ def _strength(before: bytes, after: bytes, language: Language) -> int:
         return _pointer(words, before, following, margin=margin)
     if mark in _ENDS_A_FIELD and "called" in language.forms:
         return _field(words, before, following, language, margin=margin)
+    if "equation" in language.forms and words in ([b","], [b"{"]) and following.startswith(b":: "):
+        return WEAK  # a field of a record
     if "member" in language.forms and not margin and language.modifiers.issuperset(words):
         return _member(following)
     if "assigned" in language.forms and last == b"." and len(words) == 1 and _assigns(following):
@@ -200,7 +204,7 @@ def _introduced(words: list[bytes], before: bytes, following: bytes, language: L
     if not all(word in language.modifiers or word in language.keywords or word == b"#" for word in said[:at]):
         return _promoted(keyword, before, language) if following[:1] == b":" else NONE
     if keyword in language.keywords:
-        if lower and said[0] != b"create":
+        if (lower and said[0] != b"create") or (language is _HASKELL and keyword == b"class" and b" => " in following):
             return NONE
         if keyword in (b"struct", b"union", b"enum", b"class") and "called" in language.forms:
             return _type_of_c(said, following)
@@ -239,6 +243,11 @@ def _first(following: bytes, after: bytes, language: Language, *, margin: bool) 
     """The name begins its line."""
     forms = language.forms
     ends = following.rstrip()
+    if "equation" in forms:
+        if following.startswith(b":: "):
+            return FORM if margin else WEAK
+        is_equation = _assigns(following) or b" = " in following or ends.endswith(b" =")
+        return VALUE if is_equation and margin and after[:1].isspace() else NONE
     if following[:1] == b"(":
         if "receiver" in forms:
             return WEAK if not margin and _has_result(following) else NONE

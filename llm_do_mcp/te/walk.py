@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from llm_do_mcp.te.ignore import DECIDING, GITS, above, decided, of_folder
+from llm_do_mcp.te.ignore import DECIDING, GITS, above, decided, heaviest_first, of_folder
 from llm_do_mcp.te.roots import kind_of
 
 TYPE_CHECKING = False
@@ -186,7 +186,7 @@ class Walk:
         """The ignore files that hold in a folder; `deciding` are names of such, `rules` those of the folder above."""
         if ".git" in deciding and self._workspace.lies_in_repository and folder.has(".git"):
             rules = tuple(file for file in rules if not file.of_git)
-        return (*of_folder(folder, deciding, depth), *rules)
+        return heaviest_first((*of_folder(folder, deciding, depth), *rules))
 
     def _is_seen(self, root: Root, level: _Level, path: str, name: str, kind: str) -> bool:
         if self._workspace.hides(name) or not (kind == "d" or root.shows(name)):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from llm_do_mcp.cli import bundled
+from llm_do_mcp.cli import bundled, packed
 from llm_do_mcp.cli.hosts import probe, start
 from llm_do_mcp.errors import SandboxError
 from tests.cli.commands import llm_do_mcp
@@ -92,13 +92,45 @@ def test_keys_are_left_out_whatever_the_case_of_their_names(tmp_path: Path) -> N
     kept = ("server.PEM", "ID.Key", "id_rsa", "ID_ED25519", "store.JKS", "prod.ENV", "old.MCPB")
     project = shop(tmp_path / "shop", files={f"in/{name}": "x" for name in kept})
     (project / "in" / "deploy").write_text("\n-----BEGIN OPENSSH PRIVATE KEY-----\nx\n")
+    (project / "in" / "putty.txt").write_text("PuTTY-User-Key-File-3: ssh-rsa\n")
     (project / "in" / "about.md").write_text("A key begins with -----BEGIN RSA PRIVATE KEY-----\n")
     done = llm_do_mcp("bundle", project, "--output", tmp_path / "shop.mcpb", home=tmp_path)
     left_out = [line.split(": ")[1] for line in done.stderr.splitlines()]
-    assert left_out == sorted(f"in/{name}" for name in (*kept, "deploy")), done.stderr
+    assert left_out == sorted(f"in/{name}" for name in (*kept, "deploy", "putty.txt")), done.stderr
     with zipfile.ZipFile(tmp_path / "shop.mcpb") as archive:
         inside = [name for name in archive.namelist() if name.startswith("project/in/")]
     assert inside == ["project/in/about.md", "project/in/stock.txt"]
+
+
+KEY = "-----BEGIN PRIVATE KEY-----\nMII\n"
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n"
+
+
+@pytest.mark.proves("BUNDLE-KEYS")
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (KEY, "utf-8-sig"),
+        (KEY, "utf-16"),
+        (KEY, "utf-16-be"),
+        (f"Bag Attributes\r\n    localKeyID: 01\r\nKey Attributes: <No Attributes>\r\n{KEY}", "utf-8"),
+        (f"Bag Attributes\n    localKeyID: 01\n{CERTIFICATE * 50}Bag Attributes\n{KEY}", "utf-8"),
+        (f"{CERTIFICATE}{KEY}", "utf-8"),
+        (f"-----BEGIN EC PARAMETERS-----\nBg\n-----END EC PARAMETERS-----\n{KEY}", "utf-8"),
+        ("---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\nP2\n", "utf-8"),
+        ("PuTTY-User-Key-File-3: ssh-rsa\nEncryption: none\n", "utf-8"),
+    ],
+)
+def test_a_key_is_known_by_how_it_begins(text: str, encoding: str) -> None:
+    assert packed._is_key(text.encode(encoding))
+
+
+@pytest.mark.proves("BUNDLE-KEYS")
+@pytest.mark.parametrize(
+    "text", [CERTIFICATE, f"# How keys look\n{KEY}", f"Bag Attributes\nare no {KEY}", "About PuTTY-User-Key-File-3"]
+)
+def test_what_only_speaks_of_keys_is_none(text: str) -> None:
+    assert not packed._is_key(text.encode())
 
 
 @pytest.mark.proves("BUNDLE-REFUSED")
@@ -145,17 +177,40 @@ def test_what_is_no_file_stays_what_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.proves("BUNDLE-PLACE")
-@pytest.mark.parametrize("there", [True, False])
-def test_a_link_stays_and_the_bundle_is_what_it_leads_to(tmp_path: Path, there: bool) -> None:
+@pytest.mark.parametrize("there", ["a bundle", "an empty file", ""])
+def test_a_link_stays_and_the_bundle_is_what_it_leads_to(tmp_path: Path, there: str) -> None:
     project = shop(tmp_path / "shop")
     real = tmp_path / "releases" / "real.mcpb"
     real.parent.mkdir()
     if there:
-        real.write_text("the one before")
+        earlier(real) if there == "a bundle" else real.touch()
     (tmp_path / "link.mcpb").symlink_to(real)
     done = llm_do_mcp("bundle", project, "--output", "link.mcpb", home=tmp_path, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert os.readlink(tmp_path / "link.mcpb") == str(real) and zipfile.is_zipfile(real)
+
+
+@pytest.mark.proves("BUNDLE-OVER")
+@pytest.mark.parametrize("name", ["tools.py", "main.worker", "cut.mcpb", "other.zip", "leads"])
+def test_what_is_no_bundle_is_not_replaced_by_one(tmp_path: Path, name: str) -> None:
+    project = shop(tmp_path / "shop", files={"tools.py": "X = 1\n"})
+    (project / "cut.mcpb").write_bytes(earlier(tmp_path / "earlier.mcpb").read_bytes()[:-1])
+    with zipfile.ZipFile(project / "other.zip", "w") as archive:
+        archive.writestr("manifest.json", "{}")
+    (project / "leads").symlink_to("tools.py")
+    before = (project / name).read_bytes()
+    done = llm_do_mcp("bundle", project, "--output", project / name, home=tmp_path)
+    said = f"--output {project / name}: that is there and no bundle of ours; remove it, or name another file\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"llm-do-mcp bundle: {said}")
+    assert (project / name).read_bytes() == before and (project / "leads").is_symlink()
+
+
+def earlier(file: Path) -> Path:
+    """A bundle, as far as it is looked at before it is replaced."""
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in ("manifest.json", "project.json"):
+            archive.writestr(name, "{}")
+    return file
 
 
 @pytest.mark.proves("BUNDLE-REFUSED")

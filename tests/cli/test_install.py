@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -262,6 +264,40 @@ def test_a_change_leads_to_the_data_that_was_wanted(text: str, path: tuple[str, 
     changed = jsonc.put(text, path, value)
     assert jsonc.read(changed) == jsonc.merged(jsonc.read(text), path, value)
     assert jsonc.put(changed, path, value) == changed
+
+
+@pytest.mark.proves("INSTALL-LARGE")
+@pytest.mark.parametrize("item", ['{"d":"a","p":{}}', "1"])
+@pytest.mark.parametrize("comment", ["", " // mine"])
+def test_what_is_plain_json_is_read_at_once(monkeypatch: pytest.MonkeyPatch, item: str, comment: str) -> None:
+    one_by_one: list[int] = []
+    value = jsonc._Reader._value
+
+    def counted(self: jsonc._Reader, at: int, depth: int, path: Sequence[str] = ()) -> jsonc._Value:
+        one_by_one.append(at)
+        return value(self, at, depth, path)
+
+    monkeypatch.setattr(jsonc._Reader, "_value", counted)
+    items = ",".join([item] * 10_000)
+    text = f'{{"projects":{{"x":{{"history":[{items}]}}}}{comment}\n}}'
+    changed = jsonc.put(text, ("mcpServers", "shop"), {"command": "x"})
+    assert len(jsonc.read(changed)["projects"]["x"]["history"]) == 10_000
+    assert len(one_by_one) < 10
+
+
+@pytest.mark.proves("INSTALL-REFUSED")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"a": [1, NaN]}', "1:11: a value is expected here"),
+        ('{"a": {"b": 1, "b": 2}}', "1:16: the name 'b' is here twice"),
+        ("[" * 202 + "]" * 202, "1:202: nested too deeply"),
+        ('{"a":' * 150 + "[" * 52 + "]" * 52 + "}" * 150, "1:802: nested too deeply"),
+    ],
+)
+def test_what_plain_json_must_not_hold_is_found_in_it(text: str, said: str) -> None:
+    with pytest.raises(jsonc.NotJson, match=f"^{re.escape(said)}$"):
+        jsonc.read(text)
 
 
 @pytest.mark.proves("INSTALL-KEY")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import dataclasses
 import os
 import signal
 import sqlite3
@@ -215,6 +216,27 @@ async def test_the_log_is_moved_into_the_database_also_where_no_commit_waits_for
         await store.write(Batch(row, [long], create=True, synced=False))
     assert (tmp_path / "runs.sqlite3-wal").stat().st_size < 2 * FOLDED_AT < 100 * 500_000
     assert len(await store.runs()) == 100 and await store.events("r99") == [long]
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("JOURNAL-MOVED")
+@pytest.mark.parametrize("synced", [True, False])
+@pytest.mark.skipif(sys.platform == "win32", reason="what is open cannot be moved there")
+async def test_runs_that_begin_after_the_record_was_moved_away_are_in_a_new_one(
+    store: Store, tmp_path: Path, synced: bool
+) -> None:
+    await store.write(Batch(ROW, create=True))
+    away = tmp_path / "away"
+    away.mkdir()
+    for file in tmp_path.glob("runs.sqlite3*"):
+        file.rename(away / file.name)
+    await store.write(Batch(dataclasses.replace(ROW, id="r2"), [EVENT], create=True, synced=synced))
+    with pytest.raises(RunError, match="run r1 is in the record of runs no more: that was moved away"):
+        await store.write(Batch(ROW, [EVENT], synced=synced))
+    assert [run.id for run in await store.runs()] == ["r2"] and await store.events("r2") == [EVENT]
+    for folder, found in ((tmp_path, "r2"), (away, "r1")):
+        with closing(sqlite3.connect(folder / "runs.sqlite3")) as db:
+            assert db.execute("SELECT id FROM run").fetchall() == [(found,)]
 
 
 @pytest.mark.anyio

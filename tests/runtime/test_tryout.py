@@ -95,6 +95,10 @@ def test_the_runs_of_a_record_are_found_and_it_stays_as_it_is(folder: Path) -> N
             lambda folder: (folder / "runs.sqlite3").mkdir(),
             "unable to open database file; see to it that it is a file that can be written",
         ),
+        (
+            lambda folder: (folder / "runs.sqlite3").symlink_to("runs.sqlite3"),
+            "unable to open database file; see to it that it is a file that can be written",
+        ),
         (lambda folder: (folder / "runs.sqlite3").write_text("garbage"), "file is not a database; move it away"),
         (lambda folder: os.truncate(record(folder), 8192), "database disk image is malformed; move it away"),
         (
@@ -102,7 +106,15 @@ def test_the_runs_of_a_record_are_found_and_it_stays_as_it_is(folder: Path) -> N
             f"it is of a later release of llm-do-mcp (version {VERSION + 1}; here at most {VERSION}); use that release",
         ),
     ],
-    ids=["the lock is a folder", "a link", "the record is a folder", "garbage", "cut off", "of a later release"],
+    ids=[
+        "the lock is a folder",
+        "a link",
+        "the record is a folder",
+        "a circle",
+        "garbage",
+        "cut off",
+        "of a later release",
+    ],
 )
 @pytest.mark.skipif(sys.platform == "win32", reason="the system has other words for it")
 def test_what_stands_in_the_way_is_one_line(folder: Path, make: Callable[[Path], None], said: str) -> None:

@@ -12,6 +12,7 @@ from mcp.types import CallToolResult
 
 from llm_do_mcp.runtime.engine import Asks
 from tests.serving.clients import (
+    GO,
     HANDSHAKE,
     MODERN,
     PATIENCE_S,
@@ -20,6 +21,7 @@ from tests.serving.clients import (
     account,
     client_of,
     decide,
+    named,
     process,
     served,
     serving,
@@ -97,6 +99,17 @@ async def test_a_run_that_there_is_not_is_an_error_of_the_call(tmp_path: Path, m
     async with serving(shop(tmp_path), mode) as client:
         result = await client.call_tool(tool, {"run_id": "nothing"})
     assert result.is_error and text(result) == "there is no run nothing"
+
+
+@pytest.mark.proves("HTTP-END")
+async def test_a_call_that_comes_to_wait_once_the_server_ends_returns_at_once(
+    tmp_path: Path, gate: Gate, mode: str
+) -> None:
+    async with served(tmp_path) as server, client_of(server, mode) as client:
+        server.end()
+        with anyio.fail_after(PATIENCE_S):
+            told = text(await client.call_tool("shop", GO))
+        assert "about to end" in told and server.engine.drives(named(told, "run_id"))
 
 
 @pytest.mark.proves("HANDOVER-QUESTION")

@@ -193,12 +193,12 @@ def test_what_would_serve_nobody_or_anybody_does_not_start(
 
 
 @pytest.mark.proves("HTTP-CLOSED")
-@pytest.mark.parametrize("option", ["--tokens", "--oauth-issuer", "--oauth-audience", "--oauth-jwks"])
-def test_an_option_that_a_variable_left_empty_lets_nobody_in(option: str, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("option", ["--tokens", "--oauth-issuer", "--oauth-audience", "--oauth-jwks", "--model", ""])
+def test_what_a_variable_left_empty_is_not_taken_for_nothing(option: str, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        parser().parse_args(["--http", "127.0.0.1:0", option, ""])
+        parser().parse_args(["--http", "127.0.0.1:0", *filter(None, [option]), ""])
     error = capfd.readouterr().err
-    assert ended.value.code == 2 and f"{option}: it is empty" in error and error.count("\n") == 1
+    assert ended.value.code == 2 and f"{option or 'PROJECT'}: it is empty" in error and error.count("\n") == 1
 
 
 @pytest.mark.proves("HTTP-CLOSED")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from mcp import MCPError
 from mcp.types import CallToolResult, ElicitRequestFormParams, ElicitResult
 
 from llm_do_mcp.runtime.state import KEYS, request_state_keys
-from tests.serving.clients import ERAS, GO, PATIENCE_S, Gate, Person, account, decide, shop, text, turn, write
+from tests.serving.clients import ERAS, GO, PATIENCE_S, READ, Gate, Person, account, decide, shop, text, turn, write
 from tests.serving.web import Balancer, Serve, Service, token, visitor
 
 pytestmark = pytest.mark.anyio
@@ -222,6 +223,22 @@ async def test_a_file_without_a_key_is_replaced(tmp_path: Path, serve: Serve, le
     assert not done.is_error and written(root, "a.txt", "b.txt"), text(done)
     assert not left or left not in key.read_bytes()
     assert "Traceback" not in "".join(line for service in services for line in service.said)
+
+
+@pytest.mark.proves("HTTP-KEYS")
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes there")
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+async def test_what_takes_the_place_of_a_key_holds_up_nobody(
+    tmp_path: Path, serve: Serve, make: Callable[[Path], None]
+) -> None:
+    service = serve(shop(tmp_path, turn(write("out/a.txt"))))
+    (tmp_path / ".llm-do").mkdir()
+    make(tmp_path / ".llm-do" / KEYS)
+    async with visitor(service.url, MODERN, Person(decide("once"))) as client:
+        with pytest.raises(MCPError, match="Internal error"):  # what is wrong is no business of a client's
+            await client.call_tool("shop", GO)
+        assert text(await client.call_tool(**READ)) == "three pears\n"
+    assert "it is no regular file; until then nothing can be asked" in service.line(KEYS)
 
 
 @pytest.mark.proves("HTTP-KEYS")

@@ -7,6 +7,7 @@ import base64
 import json
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -311,6 +312,19 @@ async def test_keys_for_something_else_than_signatures_are_none(
     assert said.endswith(told) and said.count("\n") == 1
     authority.further = [known]  # one that is of no use keeps no other one out
     assert await kept.find("first") is not None and not capfd.readouterr().err
+
+
+@pytest.mark.proves("HTTP-OAUTH-ALGORITHM")
+async def test_a_short_key_lets_nobody_in(tmp_path: Path, serve: Serve, authority: Authority) -> None:
+    key = rsa.generate_private_key(65537, 1024)
+    authority.further = [{**json.loads(RSAAlgorithm.to_jwk(key.public_key())), "kid": "short"}]
+    service = serve(shop(tmp_path), *authority.options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the same, where the token is signed
+        short = authority.token(key, "RS256", kid="short")
+    assert (await post(service.url, short)).status_code == 401
+    assert (await post(service.url, authority.token())).status_code == 200
+    assert "RSA with less than 2,048 bits: 'short'; nobody with it is let in" in service.line("--oauth-jwks")
 
 
 @pytest.mark.proves("HTTP-OAUTH-ALGORITHM")

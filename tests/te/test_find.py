@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from llm_do_mcp.te.ignore import IGNORE_FILES
 from tests.te.searching import GUARDS, search, write
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="such files are not to be had on Windows")
@@ -208,11 +209,31 @@ def test_what_find_leaves_out_is_what_grep_leaves_out(tmp_path: Path) -> None:
                 root, {f"{folder}{name}.txt" if name in ("a", "b", "tmp") else folder + name: "x\n" for name in names}
             )
         write(root, {".gitignore": "\n".join(drawn.sample(lines, 3))})
-        if number % 3 == 0:
-            write(root, {"a/.ignore": "\n".join(drawn.sample(lines, 2))})
+        for folder in ("", "a/", "a/b/") if number % 3 == 0 else ():
+            write(root, {f"{folder}{drawn.choice(IGNORE_FILES)}": "\n".join(drawn.sample(lines, 2))})
         rg = search("te grep -l x", root, guard="none", budget=100_000)
         ours = search("te find . -type f", root, guard="none", budget=100_000)
         assert sorted(ours.hits) == sorted(rg.hits), (root / ".gitignore").read_text()
+
+
+@pytest.mark.proves("TE-FIND", "TE-HIDDEN", "TE-BUILT-IN")
+@pytest.mark.usefixtures("either_search")
+@pytest.mark.parametrize("here", [".", "sub"])
+@pytest.mark.parametrize("heavier", range(4))
+@pytest.mark.parametrize("lighter", range(4))
+def test_the_kind_of_an_ignore_file_outweighs_how_near_it_is(
+    tmp_path: Path, heavier: int, lighter: int, here: str
+) -> None:
+    """Of one kind, the nearest decides."""
+    names = [".rgignore", ".ignore", ".gitignore", ".git/info/exclude"]
+    above, below = names[heavier], names[lighter]
+    write(tmp_path, {above: "*.log\n!gen.py\n", f"sub/{below}": "!a.log\ngen.py\n"})
+    write(tmp_path, dict.fromkeys(("sub/a.log", "sub/gen.py"), "x\n"))
+    ends_git = here == "sub" and (heavier, lighter) == (2, 3)  # the top of a repository that it runs in
+    wins = heavier < lighter and not ends_git
+    for command in ("te grep -l x", "te find . -type f"):
+        found = search(command, tmp_path / here, guard="none").hits
+        assert [hit.removeprefix("sub/") for hit in found] == (["gen.py"] if wins else ["a.log"]), command
 
 
 @pytest.mark.proves("TE-FIND", "TE-HIDDEN", "TE-BUILT-IN")

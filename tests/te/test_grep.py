@@ -343,6 +343,9 @@ def test_nothing_searched_is_told_apart_from_no_match(tmp_path: Path, guard: str
     assert "error" not in search("te grep needle some", tmp_path, guard=guard).meta
     aliases = search("te grep needle --exclude-dir=some", {"some": tmp_path / "some"}, guard=guard)
     assert aliases.meta["error"] == "nothing_searched"
+    for where in ("", " ."):  # a folder without an alias is excluded by none; the last glob decides
+        again = search(f"te grep -l other -g '!*' -g '?.txt'{where}", tmp_path / "some", guard=guard)
+        assert again.hits == ["a.txt"]
 
 
 @pytest.mark.proves("TE-EXACT")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -303,6 +304,27 @@ def test_a_folder_that_is_not_private_is_not_used(tmp_path: Path, planted: str) 
     assert answer.meta["not_kept"] == "not a private folder of this user"
     assert len(answer.text) <= 16_000 and answer.left_out + len(answer.hits) == answer.meta["matches"]
     assert list((tmp_path / "theirs").iterdir()) == []
+
+
+@pytest.mark.proves("TE-NOT-KEPT", "TE-HANDLE-BAD")
+def test_a_text_that_cannot_be_written_says_why_and_waits_for_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = write(tmp_path / "tree", {f"f{n}.py": "needle\n" * 50 for n in range(99)})
+    kept = {"guard": "none", "session": "s", "folder": str(tmp_path / "kept")}
+    handle = search("te grep needle", tree, **kept).meta["handle"]
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", full)
+        answer = search(f"te --handle {handle}", tree, **kept)
+        assert answer.code == 2 and answer.meta["error"] == "not_kept"
+        assert handle in answer.notes[0] and os.strerror(errno.ENOSPC).lower() in answer.notes[0]
+    assert search(f"te --handle {handle}", tree, **kept).meta["chunk"] == 1
+    monkeypatch.setattr(os, "utime", full)  # as in a folder that may only be read
+    assert search(f"te --handle {handle}", tree, **kept).meta["chunk"] == 1
 
 
 @pytest.mark.proves("TE-HANDLE-PRIVATE")

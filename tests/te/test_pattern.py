@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -89,3 +91,40 @@ def test_the_lines_that_grep_selects(tmp_path: Path, syntax: str, pattern: str, 
     flags = ["-E"] if syntax == "extended" else []
     found = search(["grep", *flags, "-e", pattern, "a.txt"], tmp_path, guard="none")
     assert [hit.split(": ", 1)[1] for hit in found.hits] == lines
+
+
+OF_ITS_OWN = [
+    ["-E", "-e", "(z)", "-e", "(a)\\1"],
+    ["-E", "(z)\n(a)\\1"],
+    ["-f", "patterns"],
+    ["-E", "-e", "(a)(b)\\2", "-e", "(((((((((x)))))))))", "-e", "(b)\\1", "-e", "(a)(b)\\1"],
+    ["-E", "((b)(c)|(a))\\4"],
+    ["-E", "((a)|(b)(c))\\2"],
+    ["-E", "(((((((((a)))))))))(b)\\1"],
+    ["-E", "-w", "-e", "(q)", "-e", "(ab)\\1*"],
+    ["-E", "-x", "-e", "(q)", "-e", "(ab)\\1*"],
+    ["-E", "-v", "-e", "(q)", "-e", "(b)\\1"],
+    ["-E", "-i", "-e", "(Q)", "-e", "(A)\\1"],
+    ["-E", "-e", "(q)", "-e", "(x)(.)\\21"],
+]
+
+
+@pytest.mark.proves("TE-PATTERNS", "TE-BUILT-IN")
+@pytest.mark.usefixtures("either_search")
+@pytest.mark.skipif(shutil.which("grep") is None, reason="compared with grep")
+@pytest.mark.parametrize("words", OF_ITS_OWN, ids=" ".join)
+def test_a_back_reference_counts_the_groups_of_its_own_pattern(tmp_path: Path, words: list[str]) -> None:
+    """However many patterns there are, and in whatever order their alternatives are tried."""
+    write(tmp_path, {"t.txt": "aab\nxbb\nabab\naba\nbca\nab\nxyy1\nAa\n", "patterns": "z\\(.\\)\n\\(a\\)\\1\n"})
+    grep = subprocess.run(["grep", *words, "t.txt"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    found = search(["grep", *words, "t.txt"], tmp_path, guard="none")
+    assert [hit.split(": ", 1)[1] for hit in found.hits] == grep.stdout.splitlines() != []
+
+
+@pytest.mark.proves("TE-PATTERNS")
+@pytest.mark.usefixtures("either_search")
+@pytest.mark.parametrize("pattern", ["(z)\n\\1", "((a)\\1)", "(a)\\2"])
+def test_a_back_reference_to_no_group_before_it_is_an_error(tmp_path: Path, pattern: str) -> None:
+    write(tmp_path, {"t.txt": "aab\n"})
+    answer = search(["grep", "-E", pattern, "t.txt"], tmp_path, guard="none")
+    assert answer.meta["error"] == "invalid_pattern" and "has not been closed" in answer.notes[0]

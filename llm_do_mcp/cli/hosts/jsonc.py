@@ -1,7 +1,8 @@
 """JSON as people keep it in configuration files, with comments and trailing commas, changed in one place.
 
 What is not changed stays as it is, to the byte: comments, order, indentation, line ends. So the text is not read into
-data and written again; it is read for where its members are, and the new one is put between them.
+data and written again; it is read for where its members are, and the new one is put between them. What is plain JSON in
+it, which is nearly all of a large file, is left to Python's own reader, which is far faster.
 """
 
 from __future__ import annotations
@@ -10,13 +11,29 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
+from typing import Any, NoReturn
 
 MAX_DEPTH = 200
+MAX_TRIES = 20
+"""So many values may be no plain JSON, before none is taken for it any more: each of them is begun twice."""
 
-_DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"(?:[ \t\r\n]|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_PLAIN = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_SCALAR = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a name is here twice")
+    return made
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant)
 
 
 class NotJson(Exception):
@@ -39,7 +56,7 @@ class _Value:
 
     Args:
         data: As Python has it.
-        members: Of an object, by their names, in the text's order; None for anything else.
+        members: Of an object, by their names, in the text's order; None for anything else, and for what is plain JSON.
         comma: Whether a comma follows the last member.
     """
 
@@ -67,13 +84,25 @@ def put(text: str, path: Sequence[str], value: Any) -> str:
         path: At least one name.
         value: Plain data.
 
+    Returns:
+        The text; just as it was where that has the value there already.
+
     Raises:
         NotJson: The text is not JSON, or something on the way is no object.
     """
     if _is_blank(text):
         above = text.rstrip()
         text = f"{above}\n{{}}\n" if above else "{}\n"
-    at = _Reader(text).whole()
+    whole = _Reader(text).whole(path)
+    changed = _changed(text, whole, path, value)
+    wanted = merged(whole.data, path, value)
+    if wanted == whole.data:
+        return text
+    assert read(changed) == wanted, "the other entries have to stay as they are"
+    return changed
+
+
+def _changed(text: str, at: _Value, path: Sequence[str], value: Any) -> str:
     for depth, name in enumerate(path):
         if at.members is None:
             place = ".".join(path[:depth]) or "the whole"
@@ -88,7 +117,7 @@ def put(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def merged(data: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
-    """The data that `put` has to lead to."""
+    """The data that `put` leads to."""
     first, *rest = path
     return {**data, first: merged(data.get(first, {}), rest, value) if rest else value}
 
@@ -143,12 +172,24 @@ def _indent_of_line(text: str, at: int) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
+def _is_shallow(data: Any, depth: int) -> bool:
+    """Whether what lies at this depth is nested no deeper than it may be."""
+    level = [data]
+    while level and depth <= MAX_DEPTH:
+        nested = [one.values() if type(one) is dict else one for one in level if one and type(one) in (dict, list)]
+        level = list(chain.from_iterable(nested))
+        depth += 1
+    return not level
+
+
 class _Reader:
     def __init__(self, text: str) -> None:
         self._text = text
+        self._tries = MAX_TRIES
 
-    def whole(self) -> _Value:
-        value = self._value(self._skip(0), 0)
+    def whole(self, path: Sequence[str] = ()) -> _Value:
+        """The value of the text; of the objects on a path of names with where their members are."""
+        value = self._value(self._skip(0), 0, path)
         if (rest := self._skip(value.ends)) < len(self._text):
             raise self._wrong(rest, "something follows the end")
         return value
@@ -162,22 +203,36 @@ class _Reader:
     def _is(self, at: int, character: str) -> bool:
         return self._text[at : at + 1] == character
 
-    def _value(self, at: int, depth: int) -> _Value:
+    def _value(self, at: int, depth: int, path: Sequence[str] = ()) -> _Value:
         if depth > MAX_DEPTH:
             raise self._wrong(at, "nested too deeply")
+        if not path and self._tries and (plain := self._plain(at, depth)):
+            return plain
         if self._is(at, "{"):
-            return self._object(at, depth)
+            return self._object(at, depth, path)
         if self._is(at, "["):
             return self._array(at, depth)
         if self._is(at, '"'):
             data, ends = self._string(at)
             return _Value(at, ends, data)
-        if (plain := _PLAIN.match(self._text, at)) is None:
+        if (scalar := _SCALAR.match(self._text, at)) is None:
             raise self._wrong(at, "a value is expected here")
         try:
-            return _Value(at, plain.end(), json.loads(plain[0]))
+            return _Value(at, scalar.end(), json.loads(scalar[0]))
         except ValueError:
             raise self._wrong(at, "this number has too many digits") from None
+
+    def _plain(self, at: int, depth: int) -> _Value | None:
+        """What is JSON by the letter; None where it is not, or is wrong, which is found out step by step."""
+        try:
+            data, ends = _DECODER.raw_decode(self._text, at)
+        except (ValueError, RecursionError):
+            pass
+        else:
+            if _is_shallow(data, depth):
+                return _Value(at, ends, data)
+        self._tries -= 1
+        return None
 
     def _string(self, at: int) -> tuple[str, int]:
         try:
@@ -186,7 +241,7 @@ class _Reader:
             raise self._wrong(at, f"this text is not closed, or holds what it may not ({error})") from None
         return str(text), ends
 
-    def _object(self, at: int, depth: int) -> _Value:
+    def _object(self, at: int, depth: int, path: Sequence[str]) -> _Value:
         made = _Value(at, members={}, data={})
         assert made.members is not None
         place = self._skip(at + 1)
@@ -201,7 +256,8 @@ class _Reader:
             colon = self._skip(ends)
             if not self._is(colon, ":"):
                 raise self._wrong(colon, "`:` is expected here")
-            value = self._value(self._skip(colon + 1), depth + 1)
+            below = path[1:] if path and name == path[0] else ()
+            value = self._value(self._skip(colon + 1), depth + 1, below)
             made.members[name], made.data[name] = _Member(place, value), value.data
             place = self._skip(value.ends)
             made.comma = self._is(place, ",")

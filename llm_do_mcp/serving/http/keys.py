@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # in use where tokens are checked only
     import httpx2
 
 RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+RSA_BITS = 2048
 ALGORITHMS = (*RSA, "ES256", "ES384", "ES512", "EdDSA")
 """Signatures with a public key only: a token that is signed with what everybody may read proves nothing."""
 FETCHED_WITHIN_S = 10.0
@@ -70,6 +71,11 @@ class Key:
     def is_public(self) -> bool:
         """Whether it can only check signatures, and make none."""
         return hasattr(self.key, "verify")
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is as long as keys of RSA have to be (RFC 7518, 3.3)."""
+        return self.algorithms[0] not in RSA or self.key.key_size >= RSA_BITS
 
 
 class Keys:
@@ -171,13 +177,15 @@ def _usable(text: bytes) -> tuple[dict[str | None, Key], dict[str, str]]:
     if not isinstance(found, dict) or not isinstance(listed := found.get("keys"), list):
         raise ValueError("not an object with keys")
     signing = [key for one in listed if (key := _signing(one)) is not None]
-    public = [key for key in signing if key.is_public]
+    public = [key for key in signing if key.is_public and key.is_long]
     keys: dict[str | None, Key] = {key.kid: key for key in public if key.kid is not None}
     if is_only := len(public) == 1:
         keys[None] = public[0]
     wrong: dict[str, str] = {}
     if private := [repr(key.kid or "") for key in signing if not key.is_public]:
         wrong[f"no public key: {', '.join(private)}"] = "nobody with it is let in"
+    if short := [repr(key.kid or "") for key in signing if key.is_public and not key.is_long]:
+        wrong[f"RSA with less than {RSA_BITS:,} bits: {', '.join(short)}"] = "nobody with it is let in"
     if nameless := sum(key.kid is None for key in public):
         so = "only tokens that name none are let in" if is_only else "nobody with it is let in"
         wrong[f"no `kid`: {nameless} of {counted(len(public), 'key')}"] = so
