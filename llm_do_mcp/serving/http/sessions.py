@@ -73,7 +73,7 @@ class _Session(StreamableHTTPServerTransport):
         if isinstance(message, JSONRPCResponse) and "action" in message.result and not caller().may("approve"):
             told = "The token has no scope approve, without which nobody answers"
             await Response(told, HTTPStatus.FORBIDDEN)(scope, receive, send)
-        elif isinstance(message, JSONRPCRequest) and str(message.id) in (*self._request_streams, GET_STREAM_KEY):
+        elif isinstance(message, JSONRPCRequest) and self._is_taken(str(message.id)):
             shown = cut(escape(str(message.id)), 80)
             told = f"the session has a request with the id {shown!r} already, which has no answer yet"
             await self._create_error_response(told, HTTPStatus.BAD_REQUEST)(scope, receive, send)
@@ -81,6 +81,9 @@ class _Session(StreamableHTTPServerTransport):
             await self._answer(message, request, send)
         else:
             await super()._handle_post_request(scope, request, receive, send)
+
+    def _is_taken(self, identifier: str) -> bool:
+        return identifier in self._request_streams or identifier == GET_STREAM_KEY
 
     def _is_in_order(self, request: Request) -> bool:
         """Whether the headers of a request are as they should be; where they are not, the SDK says what is wrong."""
