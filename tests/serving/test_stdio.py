@@ -240,7 +240,7 @@ def test_what_a_client_does_not_read_has_an_end(tmp_path: Path, mode: str, metho
     try:
         asked = wire.message(method, params)
         _takes_no_more(wire, b"".join(json.dumps({**asked, "id": 10 + n}).encode() + b"\n" for n in range(250)))
-        assert _grown_by(wire.process.pid) < 300_000, "kB, of 250 answers of a million characters and more"
+        assert _grown_by(wire.process.pid) < 270_000, "kB, of 250 answers of a million characters and more"
         wire.listen()
         for number in range(250):
             assert "result" in wire.answer(10 + number), "all of them are answered once it reads"
