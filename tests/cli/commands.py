@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 
+from tests.forked import run
+
 LLM_DO = [sys.executable, "-m", "llm_do_mcp.cli.run"]
 SERVE = [sys.executable, "-m", "llm_do_mcp.cli.serve"]
 PATIENCE_S = 60
@@ -27,7 +29,7 @@ def llm_do(
     *arguments: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run `llm-do` to its end, without a terminal."""
-    return _ended([*LLM_DO, *map(str, arguments)], cwd, env or {})
+    return run([*LLM_DO, *map(str, arguments)], env=environment(**(env or {})), cwd=cwd, timeout=PATIENCE_S)
 
 
 def llm_do_mcp(
@@ -35,20 +37,7 @@ def llm_do_mcp(
 ) -> subprocess.CompletedProcess[str]:
     """Run `llm-do-mcp` to its end, as somebody whose home is `home`."""
     places = {"HOME": str(home), "USERPROFILE": str(home), "APPDATA": str(home / "roaming"), "XDG_CONFIG_HOME": ""}
-    return _ended([*SERVE, *map(str, arguments)], cwd, {**places, **env})
-
-
-def _ended(command: list[str], cwd: Path | None, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command,
-        cwd=cwd,
-        env=environment(**env),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    return run([*SERVE, *map(str, arguments)], env=environment(**places, **env), cwd=cwd, timeout=PATIENCE_S)
 
 
 class Terminal:

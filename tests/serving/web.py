@@ -6,7 +6,6 @@ import asyncio
 import os
 import queue
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from llm_do_mcp.serving.http.serve import Listening
+from tests.forked import run, start
 from tests.serving.clients import PATIENCE_S, Person, command, served
 
 BARE = "2026-07-28"
@@ -51,7 +51,10 @@ class Service:
             *options,
         ]
         variables = {**os.environ, **(env or {})}
-        self.process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=variables)
+        reads, writes = os.pipe()
+        self._stderr = open(reads, "rb")  # noqa: SIM115
+        with open(writes, "wb") as stderr, open(os.devnull, "wb") as stdout:
+            self.process = start(line, stdout=stdout.fileno(), stderr=stderr.fileno(), env=variables)
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         self.said: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -77,12 +80,10 @@ class Service:
 
     def close(self) -> None:
         self.end(signal.SIGKILL)
-        assert self.process.stderr is not None
-        self.process.stderr.close()
+        self._stderr.close()
 
     def _read(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
+        for line in self._stderr:
             self.said.append(line.decode())
             self._lines.put(line.decode())
         self._lines.put("")
@@ -108,7 +109,9 @@ Serve = Callable[..., Service]
 def token(file: Path, name: str, scopes: str = "call,write,approve") -> str:
     """A token that the command makes."""
     line = [sys.executable, "-m", "llm_do_mcp.cli.serve", "token", name, "--tokens", str(file), "--scopes", scopes]
-    return subprocess.run(line, check=True, capture_output=True, text=True).stdout.strip()
+    made = run(line, env=os.environ, timeout=PATIENCE_S)
+    made.check_returncode()
+    return made.stdout.strip()
 
 
 def bearer(token: str | None) -> dict[str, str]:
