@@ -31,6 +31,8 @@ REQUEST_WITHIN_S = 30.0
 """A request that has not come in as a whole after this is given up, with its connection."""
 READ_WITHIN_S = 30.0
 """A client that reads nothing of its answer for so long loses its connection, and with it the answer."""
+LOOKS_EVERY_S = 0.01
+"""How often it is seen, at the end, whether all connections are closed."""
 DATED_EVERY_S = 1.0
 """How often the date in the headers of answers is set."""
 LARGE = 1 << 16
@@ -157,10 +159,24 @@ class _Server(uvicorn.Server):
         self._loop.call_soon_threadsafe(self._signal.set)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # As uvicorn's, which waits a tenth of a second in any case, and then looks ten times a second.
         self._at_end()
+        for server in self.servers:
+            server.close()
+        for listening in sockets or ():
+            listening.close()
+        for connection in tuple(self.server_state.connections):
+            connection.shutdown()
         cut_off = self._loop.call_later(ENDS_WITHIN_S, self._cut_off)
-        await super().shutdown(sockets)
+        try:
+            async with asyncio.timeout(self.config.timeout_graceful_shutdown):
+                while self.server_state.connections or self.server_state.tasks:
+                    await asyncio.sleep(LOOKS_EVERY_S)
+        except TimeoutError:
+            for task in self.server_state.tasks:
+                task.cancel()
         cut_off.cancel()
+        await self.lifespan.shutdown()
 
     def _cut_off(self) -> None:
         for connection in tuple(self.server_state.connections):
